@@ -11,7 +11,8 @@ import pytest
 
 import corollary
 from corollary.core.arrow import to_python
-from corollary.frontends.sql.as_sql import SqlDialectName, print_sql
+from corollary.sqlgen.dialect import DialectName
+from corollary.sqlgen.script import print_sql
 from support.cases.evaluation import AMPLE, WORKING, feed, name_of
 from support.comparison import comparable
 
@@ -30,7 +31,7 @@ def tables_and_views(db: Any) -> tuple[dict[str, str], dict[str, str], dict[str,
     """Return what creates the tables, what creates the views, and why some are missing."""
     normal = db._state.loaded.normal
     tables, views, reasons = {}, {}, {}
-    for each in print_sql(normal, SqlDialectName.DUCKDB, {}):
+    for each in print_sql(normal, DialectName.DUCKDB, {}):
         if each.reason:
             reasons[each.relation] = each.reason
         elif normal.relations[each.relation].is_derived:

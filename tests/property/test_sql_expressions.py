@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from corollary.core.logic import Condition, Expression, Functor, variables_of
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import PRIMITIVES, Kind
-from corollary.engines.sql.compiled import NotCompiled
-from corollary.engines.sql.duckdb_dialect import DUCKDB
+from corollary.sqlgen.compiled import NotCompiled
+from corollary.sqlgen.duckdb_dialect import DUCKDB
 from support.selection import examples
 from support.sql.duckdb import duckdb_outcome
 from support.sql.expressions import (

@@ -5,9 +5,9 @@ from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
 from corollary.core.functors.spec import ORDERED, Kinds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import NUMERIC, PRIMITIVES, Kind
-from corollary.engines.sql.dialect import SqlDialect
-from corollary.engines.sql.duckdb_dialect import DUCKDB
-from corollary.engines.sql.spark_dialect import SPARK
+from corollary.sqlgen.dialect import SqlDialect
+from corollary.sqlgen.duckdb_dialect import DUCKDB
+from corollary.sqlgen.spark_dialect import SPARK
 from support.sql.expressions import REWRITTEN, REWRITTEN_FORMS, applicable
 
 INTERNAL = (CHECKED_SUM, PARTITION_OF)

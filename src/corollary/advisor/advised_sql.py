@@ -30,7 +30,8 @@ def advised_sql(advice: Advice, after: Program) -> dict[str, dict[str, str]]:
 
 
 def _statements(advice: Advice, after: Program, dialect: str) -> Mapping[str, str]:
-    from corollary.frontends.sql.as_sql import SqlDialectName, print_sql, script_of
+    from corollary.sqlgen.dialect import DialectName
+    from corollary.sqlgen.script import print_sql, script_of
 
     changed = [name for name, each in advice.predicates.items() if each.is_applicable]
     parts = {name: view.relations for name, view in advice.views.items()}
@@ -43,7 +44,7 @@ def _statements(advice: Advice, after: Program, dialect: str) -> Mapping[str, st
         done.update(below)
         parts[name] = (*below, name)
     names = [each for every in parts.values() for each in every]
-    statements = print_sql(normal, SqlDialectName(dialect), {}, names, materialises_tables=True)
+    statements = print_sql(normal, DialectName(dialect), {}, names, materialises_tables=True)
     by_name = {each.relation: script_of([each]).rstrip() for each in statements}
     found = {
         name: "\n".join(by_name[each] for each in every if each in by_name)

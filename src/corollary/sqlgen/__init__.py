@@ -1,1 +1,1 @@
-"""From functors to SQL: what the compilers for people and for engines share."""
+"""From rules to SQL: readable for people, exact for the engines that compute with it."""

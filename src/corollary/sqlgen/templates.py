@@ -22,6 +22,23 @@ COMPARISONS: Mapping[str, type[exp.Binary]] = {
 }
 """The comparisons of rules."""
 
+TIME_PATTERNS = {
+    "yyyy": "%Y",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "mm": "%M",
+    "ss": "%S",
+    "SSSSSS": "%f",
+    "DDD": "%j",
+    "MMM": "%b",
+    "MMMM": "%B",
+    "E": "%a",
+    "EEE": "%a",
+    "EEEE": "%A",
+}
+"""Spark's patterns of dates, and what they are in the rule language."""
+
 ALL_ARGUMENTS = "arguments"
 RESULT = "RESULT"
 

@@ -12,10 +12,10 @@ from corollary.core.types import PRIMITIVES, SYMBOL, Kind
 from corollary.engines.spark.bulk.functions import SessionFunctions
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, tuples_to_spark
 from corollary.engines.spark.session import private_session
-from corollary.engines.sql.compiled import MARK, NotCompiled
-from corollary.engines.sql.expressions import type_of
-from corollary.engines.sql.pipelines import compile_pipeline
-from corollary.engines.sql.spark_dialect import SPARK
+from corollary.sqlgen.compiled import MARK, NotCompiled
+from corollary.sqlgen.expressions import type_of
+from corollary.sqlgen.pipelines import compile_pipeline
+from corollary.sqlgen.spark_dialect import SPARK
 from support.selection import examples, seed_of_run
 from support.sql.expressions import (
     ROW_TYPES,

@@ -6,10 +6,10 @@ from corollary.core.states import State
 from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.storage.table import Table
-from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
-from corollary.engines.sql.duckdb_dialect import DUCKDB
-from corollary.engines.sql.expressions import type_of
-from corollary.engines.sql.pipelines import compile_pipeline
+from corollary.sqlgen.compiled import MARK, CompiledQuery, NotCompiled
+from corollary.sqlgen.duckdb_dialect import DUCKDB
+from corollary.sqlgen.expressions import type_of
+from corollary.sqlgen.pipelines import compile_pipeline
 from support.sql.expressions import ROW_TYPES, Outcome, Rows, as_pipeline, collect
 
 

@@ -35,8 +35,8 @@ from corollary.engines.local.evaluation.expressions import (
 )
 from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.choices import CHOICE_FORMS
-from corollary.engines.sql.dialect import NotExactError, SqlDialect
+from corollary.sqlgen.dialect import NotExactError, SqlDialect
+from corollary.sqlgen.expressions import CHOICE_FORMS
 
 DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))

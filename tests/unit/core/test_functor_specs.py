@@ -15,7 +15,8 @@ from corollary.core.functors.spec import define
 from corollary.core.logic import Functor, Variable
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS
-from corollary.frontends.sql.as_sql import SqlDialectName, print_sql
+from corollary.sqlgen.dialect import DialectName
+from corollary.sqlgen.script import print_sql
 from support.functor_tables import bulk_table, language_table
 from support.sql.duckdb import duckdb_outcome
 from support.sql.expressions import Outcome, differences, local_outcome, random_rows
@@ -66,7 +67,7 @@ def test_datalog_and_its_sql() -> None:
     with corollary.open(None, engine="local") as db, duckdb.connect() as other:
         db.load(text=PROGRAM)
         assert rows_of(db, "far(a, b, n)") == FAR
-        for each in print_sql(db._state.loaded.normal, SqlDialectName.DUCKDB, {}):
+        for each in print_sql(db._state.loaded.normal, DialectName.DUCKDB, {}):
             other.execute(each.text)
         assert sorted(other.sql("SELECT * FROM far").fetchall()) == FAR
 

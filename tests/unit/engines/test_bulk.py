@@ -35,11 +35,11 @@ from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.compiled import Form, OutputColumn
 from corollary.errors import EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
+from corollary.sqlgen.compiled import Form, OutputColumn
 
 LONG_QUERY = "SELECT count(*) FROM t AS a, t AS b WHERE a.c0 % 7 < b.c0 % 5"
 """Takes minutes on the table of these tests."""

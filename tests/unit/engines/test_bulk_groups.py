@@ -17,12 +17,12 @@ from corollary.database.program.loaded_program import load_program
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.fusion import find_fused_steps
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.sql import nodes
-from corollary.engines.sql.duckdb_text import write_duckdb
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
+from corollary.sqlgen import nodes
+from corollary.sqlgen.duckdb_text import write_duckdb
 
 SALES = """
 .decl sale(id: number, product: number, amount: number?, weight: unsigned)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from corollary.core.program import owner_of, sql_texts
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import readable_relation
-from corollary.frontends.sql.as_sql import SqlDialectName, SqlStatement, print_sql, script_of
+from corollary.sqlgen.dialect import DialectName
+from corollary.sqlgen.script import SqlStatement, print_sql, script_of
 
 
 def sql_script(loaded: LoadedProgram, dialect: str, names: Sequence[str] = ()) -> str:
@@ -22,8 +23,8 @@ def sql_script(loaded: LoadedProgram, dialect: str, names: Sequence[str] = ()) -
     for name in names:
         readable_relation(loaded.normal, name)
     keys = {each.name: each.key for each in loaded.program.declarations if each.key}
-    texts = sql_texts(loaded.program) if dialect == SqlDialectName.SPARK else {}
-    statements = print_sql(loaded.normal, SqlDialectName(dialect), keys, names)
+    texts = sql_texts(loaded.program) if dialect == DialectName.SPARK else {}
+    statements = print_sql(loaded.normal, DialectName(dialect), keys, names)
     script = script_of(_as_written(statements, texts))
     active = loaded.normal.active
     reacting = [rule.head.relation for rule in active.rules]

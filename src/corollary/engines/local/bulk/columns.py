@@ -22,7 +22,7 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.decimal_domain import DecimalDomain
-from corollary.engines.sql.compiled import Form, OutputColumn
+from corollary.sqlgen.compiled import Form, OutputColumn
 
 ARROW_TYPES = {np.dtype(dtype): type_ for type_, dtype in NUMPY_TYPES.items()}
 

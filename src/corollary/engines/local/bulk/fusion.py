@@ -33,7 +33,7 @@ from corollary.core.plans import (
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.engines.sql.compiled import Summary
+from corollary.sqlgen.compiled import Summary
 
 GroupStep = Aggregate | Total
 """A step that makes tuples of groups."""

@@ -37,7 +37,7 @@ from corollary.engines.local.evaluation.pipelines import RunContext, record_prob
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask, Words
 from corollary.engines.local.storage.runs import sort_distinct
-from corollary.engines.sql.compiled import MARK, ROWS, NotCompiled
+from corollary.sqlgen.compiled import MARK, ROWS, NotCompiled
 
 _Key = tuple[tuple[int, ...], Pipeline | None]
 """The steps of a batch, and the rows of the body if they are not there."""
@@ -226,8 +226,8 @@ class BulkGroups:
         key = (tuple(map(id, batch)), rows)
         known = self._compiled.get(key)
         if known is None:
-            from corollary.engines.sql.duckdb_dialect import DUCKDB
-            from corollary.engines.sql.groups import GroupedRows, compile_groups
+            from corollary.sqlgen.duckdb_dialect import DUCKDB
+            from corollary.sqlgen.groups import GroupedRows, compile_groups
 
             found = compile_groups(
                 GroupedRows(

@@ -14,7 +14,7 @@ from corollary.engines.local.bulk.fusion import (
     summaries_of,
 )
 from corollary.engines.local.evaluation.pipelines import copied_reference
-from corollary.engines.sql.compiled import NotCompiled
+from corollary.sqlgen.compiled import NotCompiled
 
 BULK = "bulk"
 
@@ -93,8 +93,8 @@ class BulkNotes:
         return f"not bulk: {reason}" if reason else BULK
 
     def _group_reason(self, step: Aggregate | Total, rows: Pipeline) -> str:
-        from corollary.engines.sql.duckdb_dialect import DUCKDB
-        from corollary.engines.sql.groups import GroupedRows, compile_groups
+        from corollary.sqlgen.duckdb_dialect import DUCKDB
+        from corollary.sqlgen.groups import GroupedRows, compile_groups
 
         head = self._types[step.body.relation]
         grouped = GroupedRows(rows, head, step.aggregation.groups)
@@ -105,8 +105,8 @@ class BulkNotes:
     # --- pipelines -----------------------------------------------------------------------------
 
     def _pipeline_reason(self, pipeline: Pipeline, step: Derive) -> str:
-        from corollary.engines.sql.duckdb_dialect import DUCKDB
-        from corollary.engines.sql.pipelines import compile_pipeline
+        from corollary.sqlgen.duckdb_dialect import DUCKDB
+        from corollary.sqlgen.pipelines import compile_pipeline
 
         sums_last = step.reduce is Reduce.SUM
         if copied_reference(pipeline) is not None and not sums_last:

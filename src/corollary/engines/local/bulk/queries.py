@@ -16,7 +16,7 @@ from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.sql.compiled import CompiledQuery, InputTable
+from corollary.sqlgen.compiled import CompiledQuery, InputTable
 
 ESTIMATE_MIN_TUPLES = 1 << 10
 """A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
@@ -28,7 +28,7 @@ class QueryText:
     __slots__ = ("compiled", "fault_texts", "text")
 
     def __init__(self, compiled: CompiledQuery) -> None:
-        from corollary.engines.sql.duckdb_dialect import DUCKDB
+        from corollary.sqlgen.duckdb_dialect import DUCKDB
 
         self.compiled = compiled
         self.text = DUCKDB.text(compiled.query)

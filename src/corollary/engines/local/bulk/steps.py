@@ -1,7 +1,7 @@
 """Bulk steps of a plan: pipelines that DuckDB computes.
 
 A step is bulk if it is led by many tuples, or if many rows flow through it, and if DuckDB computes
-exactly what the local engine does (`engines/sql`). Where a row may lack a value, the pipeline runs
+exactly what the local engine does (`sqlgen`). Where a row may lack a value, the pipeline runs
 again on the local engine, whose judge decides.
 """
 
@@ -20,7 +20,7 @@ from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fau
 from corollary.engines.local.evaluation.derivation import HeadBatch, run_heads
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.sql.compiled import MARK, CompiledQuery, NotCompiled
+from corollary.sqlgen.compiled import MARK, CompiledQuery, NotCompiled
 
 _Batch = tuple[list[Codes], int, bool]
 """A part of a result: columns of codes, the number of rows, whether one of them is marked."""
@@ -83,8 +83,8 @@ class BulkSteps:
         key = (id(pipeline), sums_last, distinct)
         known = self._compiled.get(key)
         if known is None:
-            from corollary.engines.sql.duckdb_dialect import DUCKDB
-            from corollary.engines.sql.pipelines import compile_pipeline
+            from corollary.sqlgen.duckdb_dialect import DUCKDB
+            from corollary.sqlgen.pipelines import compile_pipeline
 
             found = compile_pipeline(
                 pipeline,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.engines.spark.bulk.own_code import own_code
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.own_functions import OwnFunction, own_functions
+from corollary.sqlgen.nodes import Node
+from corollary.sqlgen.own_functions import OwnFunction, own_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

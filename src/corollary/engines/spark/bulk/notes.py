@@ -7,7 +7,7 @@ from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Derive, Plan, Total
 from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
 from corollary.engines.spark.bulk.step_queries import derive_query, group_query
-from corollary.engines.sql.compiled import NotCompiled
+from corollary.sqlgen.compiled import NotCompiled
 
 SPARK_SQL = "Spark SQL"
 

@@ -23,7 +23,7 @@ from corollary.engines.local.evaluation.value_vector import dense_mask, fault_ma
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.bulk.spark_columns import from_spark, to_spark
-from corollary.engines.sql.own_functions import (
+from corollary.sqlgen.own_functions import (
     DIGIT,
     FAULT,
     PLACE,
@@ -36,7 +36,7 @@ from corollary.engines.sql.own_functions import (
     SplitDigits,
     SplitWords,
 )
-from corollary.engines.sql.spark_dialect import SPARK
+from corollary.sqlgen.spark_dialect import SPARK
 
 Run = Callable[..., pa.Array]
 

@@ -28,7 +28,7 @@ from corollary.engines.spark.partitioned.remote_table import RemoteTable
 from corollary.engines.spark.partitioned.table import PartitionPlace
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
-from corollary.engines.sql.compiled import InputTable
+from corollary.sqlgen.compiled import InputTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,7 @@ from corollary.engines.spark.partitioned.open_partition import (
 from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.partitioning import split_table
-from corollary.engines.sql.query_frames import UNIT
+from corollary.sqlgen.query_frames import UNIT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

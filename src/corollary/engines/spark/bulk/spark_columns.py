@@ -12,9 +12,9 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type, canonical_floats, nullary_table
 from corollary.core.types import BOOL, Type
 from corollary.engines.spark.frames import UNSIGNED_TYPE
-from corollary.engines.sql.compiled import Form
-from corollary.engines.sql.query_frames import UNIT
-from corollary.engines.sql.spark_dialect import SPARK
+from corollary.sqlgen.compiled import Form
+from corollary.sqlgen.query_frames import UNIT
+from corollary.sqlgen.spark_dialect import SPARK
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 

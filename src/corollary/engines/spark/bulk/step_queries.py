@@ -16,9 +16,8 @@ from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.bulk.fusion import GroupStep, scan, summaries_of
 from corollary.engines.spark.bulk.spark_columns import column_names
-from corollary.engines.sql import nodes
-from corollary.engines.sql.aggregates import count_rows
-from corollary.engines.sql.compiled import (
+from corollary.sqlgen import nodes
+from corollary.sqlgen.compiled import (
     MARK,
     CompiledQuery,
     Form,
@@ -26,9 +25,9 @@ from corollary.engines.sql.compiled import (
     NotCompiled,
     OutputColumn,
 )
-from corollary.engines.sql.groups import GroupedRows, compile_groups
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.own_functions import (
+from corollary.sqlgen.groups import GroupedRows, compile_groups
+from corollary.sqlgen.nodes import Node
+from corollary.sqlgen.own_functions import (
     DIGIT,
     PLACE,
     JoinWords,
@@ -36,9 +35,9 @@ from corollary.engines.sql.own_functions import (
     ReadDigits,
     call_own,
 )
-from corollary.engines.sql.pipelines import compile_pipeline
-from corollary.engines.sql.query_frames import InputColumns
-from corollary.engines.sql.spark_dialect import SPARK
+from corollary.sqlgen.pipelines import compile_pipeline
+from corollary.sqlgen.query_frames import InputColumns, count_rows
+from corollary.sqlgen.spark_dialect import SPARK
 
 QUERY = "q"
 SHARED = "shared_groups"

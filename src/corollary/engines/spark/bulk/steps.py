@@ -61,7 +61,7 @@ from corollary.engines.spark.partitioned.partition_files import (
 )
 from corollary.engines.spark.partitioned.partitioning import Partitioning, split_table
 from corollary.engines.spark.partitioned.remote_table import RemoteTable, TupleSet, WorkingTable
-from corollary.engines.sql.compiled import NotCompiled
+from corollary.sqlgen.compiled import NotCompiled
 
 
 class SparkSteps:

@@ -43,7 +43,7 @@ from corollary.engines.spark.partitioned.partition_files import (
     StoredPartition,
 )
 from corollary.engines.spark.partitioned.partitioning import Partitioning
-from corollary.engines.sql.compiled import MARK
+from corollary.sqlgen.compiled import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

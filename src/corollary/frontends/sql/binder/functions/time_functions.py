@@ -15,23 +15,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
 from corollary.frontends.sql.binder.values.conversions import EPOCH, call, constant, integer
 from corollary.frontends.sql.binder.values.operators import Site, choose, negative
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
-
-PATTERNS = {
-    "yyyy": "%Y",
-    "MM": "%m",
-    "dd": "%d",
-    "HH": "%H",
-    "mm": "%M",
-    "ss": "%S",
-    "SSSSSS": "%f",
-    "DDD": "%j",
-    "MMM": "%b",
-    "MMMM": "%B",
-    "E": "%a",
-    "EEE": "%a",
-    "EEEE": "%A",
-}
-"""Spark's patterns of dates, and what they are in the rule language."""
+from corollary.sqlgen.templates import TIME_PATTERNS
 
 PATTERNS_MAX = 16
 """The maximum number of patterns that one with optional sections stands for."""
@@ -156,10 +140,10 @@ def time_format(pattern: str, site: Site) -> str:
         if match[2] is None:
             text = match[0] if match[1] is None else (match[1].replace("''", "'") or "'")
             found += text.replace("%", "%%")
-        elif match[0] in PATTERNS:
-            found += PATTERNS[match[0]]
+        elif match[0] in TIME_PATTERNS:
+            found += TIME_PATTERNS[match[0]]
         else:
-            known = ", ".join(f"`{each}`" for each in PATTERNS)
+            known = ", ".join(f"`{each}`" for each in TIME_PATTERNS)
             raise site.error(
                 "C1306", f"The pattern `{match[0]}` is not known here.", f"there are {known}"
             )

@@ -1,10 +1,19 @@
-"""Rules and aggregations as queries: a literal is a table in `FROM`, a negated one `NOT EXISTS`."""
+"""SQL for people: rules and aggregations as queries, with values of the usual types.
+
+A literal is a table in `FROM`, a negated one `NOT EXISTS`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite, isnan
 
 from sqlglot import exp
 
+from corollary.core import logic
+from corollary.core.functors.catalog import FUNCTORS, read_time_format
+from corollary.core.functors.spec import find_template
 from corollary.core.logic import (
     Accumulator,
     Aggregation,
@@ -27,20 +36,151 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.program import Relation
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.core.windows import FRAMED_VALUES, NEIGHBOURS, WHOLE, tells_peers_apart
 from corollary.data_class import dataclass
-from corollary.frontends.sql.as_sql.functions import (
-    Node,
-    NotInSqlError,
-    SqlDialectName,
-    cast,
-    operand,
-    sql_constant,
-    sql_functor,
-    sql_type,
-)
-from corollary.sqlgen.templates import COMPARISONS
+from corollary.sqlgen.dialect import DialectName, NotExactError
+from corollary.sqlgen.templates import COMPARISONS, TIME_PATTERNS, fill_template
+
+Node = exp.Expr
+
+
+# --- types and values ----------------------------------------------------------------------------
+
+
+def sql_type(type_: Type, dialect: DialectName) -> exp.DataType:
+    """Return the type of a column."""
+    spec = type_.spec
+    text = spec.duckdb if dialect is DialectName.DUCKDB else spec.spark
+    return exp.DataType.build(text.format(type_), dialect=str(dialect))
+
+
+def cast(node: Node, type_: Type, dialect: DialectName) -> Node:
+    """Return a value converted to a type."""
+    return exp.Cast(this=node, to=sql_type(type_, dialect))
+
+
+def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -> Node:
+    """Return a value as a literal of its type."""
+    match value:
+        case None:
+            return exp.null() if type_ is None else cast(exp.null(), type_, dialect)
+        case bool():
+            return exp.true() if value else exp.false()
+        case str():
+            return exp.Literal.string(value)
+        case datetime():
+            text = value.isoformat(sep=" ").removesuffix("+00:00")
+            return cast(exp.Literal.string(text), Type(Kind.TIMESTAMP), dialect)
+        case date():
+            return cast(exp.Literal.string(value.isoformat()), Type(Kind.DATE), dialect)
+        case Decimal():
+            return cast(exp.Literal.string(str(value)), type_ or Type(Kind.DECIMAL), dialect)
+        case float() if isfinite(value):
+            return cast(exp.Literal.string(repr(value)), Type(Kind.FLOAT), dialect)
+        case float():
+            name = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return cast(exp.Literal.string(name), Type(Kind.FLOAT), dialect)
+        case int():
+            number: Node = exp.Literal.number(abs(value))
+            if value < 0:
+                number = exp.Neg(this=number)
+            is_plain = type_ is None or type_.is_number
+            return number if is_plain else cast(number, type_ or Type(Kind.NUMBER), dialect)
+
+
+# --- functors ------------------------------------------------------------------------------------
+
+
+def operand(node: Node) -> Node:
+    """Return an operand, in parentheses if it has an operator."""
+    is_open = isinstance(node, exp.Binary | exp.Unary | exp.Connector) and not isinstance(
+        node, exp.Paren
+    )
+    return exp.paren(node) if is_open else node
+
+
+def _enclose(parent: Node, child: Node) -> Node:
+    """Return an operand of an operator as it needs it: `a AND b = c`, `a || b || c`."""
+    if isinstance(parent, exp.Connector):
+        is_open = isinstance(child, exp.Connector) and type(child) is not type(parent)
+        return exp.paren(child) if is_open else child
+    is_chain = isinstance(parent, exp.DPipe) and isinstance(child, exp.DPipe)
+    is_operator = isinstance(parent, exp.Binary | exp.Unary) and not isinstance(parent, exp.Paren)
+    return operand(child) if is_operator and not is_chain else child
+
+
+def _choice(arguments: Sequence[Node]) -> Node:
+    case = exp.Case()
+    for condition, chosen in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        case = case.when(condition, chosen)
+    return case.else_(arguments[-1])
+
+
+def sql_functor(
+    name: str,
+    arguments: Sequence[Node],
+    types: Sequence[Type],
+    type_: Type,
+    dialect: DialectName,
+) -> Node:
+    """Return a functor applied to arguments.
+
+    Raises:
+        NotExactError: the dialect has nothing that means the same.
+    """
+    spec = FUNCTORS.get(name)
+    kind = types[0].kind if types else Kind.DATE
+    if name == "format_time" and isinstance(arguments[1], exp.Literal):
+        return _formatted(arguments[0], arguments[1].this, dialect)
+    if spec is not None and spec.is_choice and type_.is_decimal:
+        # SQL takes the digits of one arm for all.
+        arguments = [
+            cast(each, type_, dialect) if of.is_decimal else each
+            for each, of in zip(arguments, types, strict=True)
+        ]
+    if name == "if":
+        return _of_type(_choice(arguments), types, type_, dialect)
+    template = None if spec is None else find_template(spec.readable, dialect, kind)
+    if spec is None or template is None:
+        raise NotExactError(f"`{name}` of {kind} has no counterpart in {dialect_title(dialect)}")
+    made = fill_template(template, spec, arguments, sql_type(type_, dialect), _enclose)
+    is_typed = made is arguments[0] or isinstance(made, exp.Cast)
+    return made if is_typed else _of_type(made, types, type_, dialect)
+
+
+def _of_type(node: Node, types: Sequence[Type], type_: Type, dialect: DialectName) -> Node:
+    """Return a result of decimals, or of dates and times, with the type that it has in rules."""
+    if type_.is_decimal or (type_.kind in (Kind.DATE, Kind.TIMESTAMP) and types):
+        return cast(node, type_, dialect)
+    return node
+
+
+def dialect_title(dialect: DialectName) -> str:
+    """Return how messages call a dialect."""
+    return {"spark": "Spark SQL", "duckdb": "DuckDB"}[dialect]
+
+
+_JAVA_LETTERS = {directive: java for java, directive in TIME_PATTERNS.items()} | {"%%": "%"}
+
+
+def _formatted(moment: Node, text: str, dialect: DialectName) -> Node:
+    written = read_time_format("format_time", text)
+    if dialect is DialectName.DUCKDB:
+        pattern = exp.Literal.string("".join(written))
+        return exp.Anonymous(this="strftime", expressions=[moment, pattern])
+    parts = []
+    for part in written:
+        if part.startswith("%"):
+            if part not in _JAVA_LETTERS:
+                raise NotExactError(f"`{part}` of a format has no counterpart in Spark SQL")
+            parts.append(_JAVA_LETTERS[part])
+        else:
+            quoted = part.replace("'", "''")
+            parts.append(f"'{quoted}'" if any(map(str.isalpha, part)) else quoted)
+    return exp.Anonymous(
+        this="date_format", expressions=[moment, exp.Literal.string("".join(parts))]
+    )
 
 
 @dataclass(frozen=True)
@@ -53,7 +193,7 @@ class QueryWriter:
     """
 
     relations: Mapping[str, Relation]
-    dialect: SqlDialectName
+    dialect: DialectName
     table: Callable[[str], str]
 
     # --- rules ---------------------------------------------------------------------------------
@@ -144,7 +284,7 @@ class QueryWriter:
             case "max":
                 return exp.Max(this=column)
             case other:
-                raise NotInSqlError(f"the aggregate `{other}` has no counterpart")
+                raise NotExactError(f"the aggregate `{other}` has no counterpart")
 
     # --- windows -------------------------------------------------------------------------------
 
@@ -164,7 +304,7 @@ class QueryWriter:
         frame = function.frame
         is_choice = function.name in FRAMED_VALUES and frame is not None and not frame.is_rows
         if is_choice and frame != WHOLE:
-            raise NotInSqlError(f"`{function.name}` chooses among rows that are equal in the order")
+            raise NotExactError(f"`{function.name}` chooses among rows that are equal in the order")
         order = [
             _ordered(columns[each.column], each.is_descending, each.nulls_first)
             for each in windowing.order
@@ -304,12 +444,12 @@ class _Block:
         while waiting:
             later = [each for each in waiting if not self._add(each)]
             if len(later) == len(waiting):
-                raise NotInSqlError("a value is computed in a way that has no counterpart")
+                raise NotExactError("a value is computed in a way that has no counterpart")
             waiting = later
 
     def _add(self, condition: Condition) -> bool:
         if range_of(condition):
-            raise NotInSqlError("`range` makes several values of one row")
+            raise NotExactError("`range` makes several values of one row")
         for one, other in (
             (condition.left, condition.right),
             (condition.right, condition.left),
@@ -348,10 +488,10 @@ class _Block:
     def _text_test(self, name: str, left: Node, right: Node) -> Node:
         if name == "contains":
             return exp.Anonymous(this="contains", expressions=[right, left])
-        if self.writer.dialect is SqlDialectName.DUCKDB:
+        if self.writer.dialect is DialectName.DUCKDB:
             return exp.Anonymous(this="regexp_full_match", expressions=[right, left])
         if not isinstance(left, exp.Literal):
-            raise NotInSqlError("`match` with a computed pattern has no counterpart in Spark SQL")
+            raise NotExactError("`match` with a computed pattern has no counterpart in Spark SQL")
         return exp.RegexpLike(this=right, expression=exp.Literal.string(f"^(?:{left.this})$"))
 
     # --- values --------------------------------------------------------------------------------
@@ -373,13 +513,13 @@ class _Block:
                 types = [_type_of(each) for each in arguments]
                 return sql_functor(name, inside, types, _type_of(term), self.writer.dialect)
             case _:
-                raise NotInSqlError("a term has no counterpart")
+                raise NotExactError("a term has no counterpart")
 
 
 def _type_of(term: Term) -> Type:
     found = None if isinstance(term, Wildcard) else term.type
     if found is None:
-        raise NotInSqlError("the type of a term is not known")
+        raise NotExactError("the type of a term is not known")
     return found
 
 

@@ -13,23 +13,21 @@ from corollary.core.logic import Value
 from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
 from corollary.core.values import format_value
-from corollary.engines.sql import nodes
-from corollary.engines.sql.arithmetic_forms import (
-    aggregate,
-    contains,
-    extreme,
-    float_operator,
-)
-from corollary.engines.sql.decimal_bounds import most_digits
-from corollary.engines.sql.dialect import (
+from corollary.sqlgen import nodes
+from corollary.sqlgen.decimal_bounds import most_digits
+from corollary.sqlgen.dialect import (
     AggregateForm,
     DialectName,
     FunctorForm,
     NotExactError,
     SqlDialect,
+    aggregate,
+    contains,
+    extreme,
+    float_operator,
 )
-from corollary.engines.sql.nodes import Node, OperatorKind
-from corollary.engines.sql.own_functions import MeanOfWords, SplitWords, call_own
+from corollary.sqlgen.nodes import Node, OperatorKind
+from corollary.sqlgen.own_functions import MeanOfWords, SplitWords, call_own
 
 LONG, STRING = "BIGINT", "STRING"
 LIMB_BITS = 32

@@ -1,4 +1,4 @@
-"""Rows under way in a query, and the tests that they have to pass."""
+"""Rows under way in a query, the tests that they have to pass, and aggregates of them."""
 
 from dataclasses import field
 
@@ -6,10 +6,12 @@ from sqlglot import exp
 
 from corollary.core.logic import Constant
 from corollary.core.pipeline import Reference
+from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.engines.sql import nodes
-from corollary.engines.sql.compiled import MARK, Form, InputTable
-from corollary.engines.sql.nodes import Node
+from corollary.sqlgen import nodes
+from corollary.sqlgen.compiled import MARK, CompiledQuery, Form, InputTable, OutputColumn
+from corollary.sqlgen.dialect import AggregateForm, NotExactError, SqlDialect
+from corollary.sqlgen.nodes import Node
 
 FRAME = "f"
 """The name of the rows so far."""
@@ -22,7 +24,7 @@ INNER = "•"
 """The beginning of the names of values of inner functors."""
 
 SOURCE = "s"
-"""The name of the relation that is joined to the rows so far."""
+"""The name of the relation that is joined to the rows so far, or of the rows that are grouped."""
 
 
 def fault_name(name: str) -> str:
@@ -109,3 +111,62 @@ class InputColumns:
 
     def _name(self, source: Reference) -> str:
         return f"t{list(self._columns).index(source)}"
+
+
+# --- aggregates ----------------------------------------------------------------------------------
+
+
+SIGNS = (1, -1)
+"""What a derivation that comes or goes counts."""
+
+
+def count_rows() -> Node:
+    """Return the number of rows of a group."""
+    return nodes.call("COUNT", exp.Star())
+
+
+def aggregate_form(operator: str, source: Type, dialect: SqlDialect) -> AggregateForm:
+    """Return the form of an aggregate of values of a type.
+
+    Raises:
+        NotExactError: it has none.
+    """
+    found = dialect.aggregates.get((operator, source.kind))
+    if found is None:
+        raise NotExactError(f"`{operator}` of {source.kind} has no exact form in SQL")
+    return found
+
+
+def sum_last_column(compiled: CompiledQuery, dialect: SqlDialect) -> CompiledQuery:
+    """Return a query with one row for each group that agrees in all columns but the last, its sum.
+
+    A sum that is too large is marked.
+
+    Raises:
+        NotExactError: the dialect has no such sum.
+    """
+    *keys, last = compiled.outputs
+    names = [f"h{at}" for at in range(sum(each.form is not None for each in compiled.outputs))]
+    if last.form is None:
+        assert last.constant is not None
+        if last.constant.value not in SIGNS:
+            # The sum of another constant is rare enough to be left to the local engine.
+            raise NotExactError("the sum of a constant has no exact form in SQL")
+        total, groups = count_rows(), names
+        if last.constant.value == -1:  # derivations that are lost
+            total = nodes.binary(exp.Sub, nodes.integer(0, "BIGINT"), total)
+    else:
+        column = nodes.column(names[-1], SOURCE)
+        total, _ = aggregate_form("sum", last.type, dialect)(column, last.type, last.type)
+        groups = names[:-1]
+    columns = [nodes.column(name, SOURCE) for name in groups]
+    items = [nodes.named(each, f"h{at}") for at, each in enumerate((*columns, total))]
+    marks = [nodes.is_null(total)]
+    if compiled.has_mark:
+        marks.append(nodes.call("BOOL_OR", nodes.column(MARK, SOURCE)))
+    mark = nodes.any_of(marks)
+    assert mark is not None
+    items.append(nodes.named(mark, MARK))
+    query = nodes.select(items, nodes.subquery(compiled.query, SOURCE), groups=columns)
+    outputs = (*keys, OutputColumn(last.type, Form.VALUE))
+    return CompiledQuery(query, compiled.fault_queries, True, outputs, compiled.inputs)

@@ -8,15 +8,17 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.logic import Rule, Value, Windowing
 from corollary.core.program import NormalProgram, Relation
 from corollary.data_class import dataclass
-from corollary.frontends.sql.as_sql.functions import (
+from corollary.sqlgen.readable import (
+    NO_COLUMNS,
+    DialectName,
     Node,
-    NotInSqlError,
-    SqlDialectName,
+    NotExactError,
+    QueryWriter,
     dialect_title,
+    identifier,
     sql_constant,
     sql_type,
 )
-from corollary.frontends.sql.as_sql.queries import NO_COLUMNS, QueryWriter, identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class SqlStatement:
 
 def print_sql(
     program: NormalProgram,
-    dialect: SqlDialectName,
+    dialect: DialectName,
     keys: Mapping[str, Collection[str]],
     names: Collection[str] = (),
     *,
@@ -74,7 +76,7 @@ class _Script:
     def __init__(
         self,
         program: NormalProgram,
-        dialect: SqlDialectName,
+        dialect: DialectName,
         keys: Mapping[str, Collection[str]],
         materialises_tables: bool,
     ) -> None:
@@ -142,7 +144,7 @@ class _Script:
         if key:
             columns.append(exp.PrimaryKey(expressions=[identifier(each) for each in key]))
         properties = None
-        if not key and self._dialect is SqlDialectName.SPARK:
+        if not key and self._dialect is DialectName.SPARK:
             a_set = exp.Property(this="duplicates", value=exp.Literal.string("drop"))
             properties = exp.Properties(expressions=[a_set])
         table = exp.Create(
@@ -179,13 +181,13 @@ class _Script:
             return SqlStatement(relation.name, "", f"it has copies, which are counted in {rows}")
         try:
             query = self._definition(relation.name)
-        except NotInSqlError as error:
+        except NotExactError as error:
             return SqlStatement(relation.name, "", f"{error}")
         note = ""
-        if self._stratum[relation.name].is_recursive and self._dialect is SqlDialectName.SPARK:
+        if self._stratum[relation.name].is_recursive and self._dialect is DialectName.SPARK:
             note = "Spark by itself has no recursion with UNION; Corollary maintains it."
         view = exp.Create(kind="VIEW", this=self._name(relation.name), expression=query)
-        if relation.is_stored and self._dialect is SqlDialectName.SPARK:
+        if relation.is_stored and self._dialect is DialectName.SPARK:
             view.set("properties", exp.Properties(expressions=[exp.MaterializedProperty()]))
         elif relation.is_stored and self._materialises_tables:
             view.set("kind", "TABLE")
@@ -196,11 +198,11 @@ class _Script:
         """Return the query of a relation, with what was made on the way to it before it."""
         stratum = self._stratum[name]
         if stratum.is_grouped:
-            raise NotInSqlError("it has a count or sum through recursion")
+            raise NotExactError("it has a count or sum through recursion")
         if stratum.has_choice:
-            raise NotInSqlError("it has a choice domain")
+            raise NotExactError("it has a choice domain")
         if stratum.subsumption or stratum.dominated:
-            raise NotInSqlError("only its best tuples count while the recursion goes on")
+            raise NotExactError("only its best tuples count while the recursion goes on")
         hidden = self._hidden_below(stratum)
         if not stratum.is_recursive:
             query = self._query(stratum, name)
@@ -236,7 +238,7 @@ class _Script:
                 return self._writer.of_aggregation(each)
         rules = stratum.rules_by_head.get(name, ())
         if not rules:
-            raise NotInSqlError("it has no rules")
+            raise NotExactError("it has no rules")
         steps = [rule for rule in rules if _reads_of(rule, stratum)]
         return self._writer.of_rules([rule for rule in rules if rule not in steps], steps)
 
@@ -253,14 +255,14 @@ class _Script:
         return [each for each in self._strata if not found.isdisjoint(each.relations)]
 
     def _check_recursion(self, stratum: Stratum) -> None:
-        if self._dialect is SqlDialectName.SPARK:
+        if self._dialect is DialectName.SPARK:
             return
         title = dialect_title(self._dialect)
         if len(stratum.relations) > 1:
             others = ", ".join(f"`{name}`" for name in stratum.relations)
-            raise NotInSqlError(f"{title} has no mutual recursion: {others}")
+            raise NotExactError(f"{title} has no mutual recursion: {others}")
         if any(_reads_of(rule, stratum) > 1 for rule in stratum.rules):
-            raise NotInSqlError(f"in {title} a recursive query may read itself once only")
+            raise NotExactError(f"in {title} a recursive query may read itself once only")
 
     # --- text ----------------------------------------------------------------------------------
 

@@ -13,9 +13,8 @@ from sqlglot import exp
 from corollary.core.pipeline import Pipeline
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.engines.sql import nodes
-from corollary.engines.sql.aggregates import SOURCE, aggregate_form, count_rows
-from corollary.engines.sql.compiled import (
+from corollary.sqlgen import nodes
+from corollary.sqlgen.compiled import (
     MARK,
     ROWS,
     CompiledGroups,
@@ -24,10 +23,11 @@ from corollary.engines.sql.compiled import (
     OutputColumn,
     Summary,
 )
-from corollary.engines.sql.dialect import NotExactError, SqlDialect
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.own_functions import DIGIT, PLACE, ReadDigits, SplitDigits, call_own
-from corollary.engines.sql.pipelines import EncodeConstant, query_of
+from corollary.sqlgen.dialect import NotExactError, SqlDialect
+from corollary.sqlgen.nodes import Node
+from corollary.sqlgen.own_functions import DIGIT, PLACE, ReadDigits, SplitDigits, call_own
+from corollary.sqlgen.pipelines import EncodeConstant, query_of
+from corollary.sqlgen.query_frames import SOURCE, aggregate_form, count_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,29 @@ from sqlglot import exp
 
 from corollary.core.totals import WORD_BITS, word_count
 from corollary.core.types import PRIMITIVES, Kind, Type
-from corollary.engines.sql import nodes
-from corollary.engines.sql.arithmetic_forms import (
-    aggregate,
-    contains,
-    extreme,
-    float_operator,
-)
-from corollary.engines.sql.dialect import (
+from corollary.sqlgen import nodes
+from corollary.sqlgen.dialect import (
     AggregateForm,
     DialectName,
     FunctorForm,
     NotExactError,
     SqlDialect,
+    aggregate,
+    contains,
+    extreme,
+    float_operator,
 )
-from corollary.engines.sql.duckdb_decimals import (
+from corollary.sqlgen.duckdb_decimals import (
+    BIGINT,
+    DOUBLE,
+    EXACT_FLOAT_MAX,
+    HUGEINT,
+    UBIGINT,
     ZERO,
     absolute_decimal,
     align,
+    attempt,
+    constant,
     decimal_text,
     decimal_to,
     decimal_to_float,
@@ -40,22 +45,13 @@ from corollary.engines.sql.duckdb_decimals import (
     sum_of_decimals,
     to_decimal,
     total_of_decimals,
+    type_name,
     unit,
     within_digits,
     words_of_long_decimals,
 )
-from corollary.engines.sql.duckdb_text import write_duckdb
-from corollary.engines.sql.duckdb_types import (
-    BIGINT,
-    DOUBLE,
-    EXACT_FLOAT_MAX,
-    HUGEINT,
-    UBIGINT,
-    attempt,
-    constant,
-    type_name,
-)
-from corollary.engines.sql.nodes import Node
+from corollary.sqlgen.duckdb_text import write_duckdb
+from corollary.sqlgen.nodes import Node
 
 # --- conversions and texts -----------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
-from corollary.engines.sql.compiled import Form
-from corollary.engines.sql.dialect import NotExactError
-from corollary.engines.sql.expressions import type_of
+from corollary.sqlgen.compiled import Form
+from corollary.sqlgen.dialect import NotExactError
+from corollary.sqlgen.expressions import type_of
 
 Needs = frozenset[tuple[Form, str]]
 """Variables in the forms that are needed."""

@@ -1,24 +1,79 @@
-"""Functors that decide themselves what null and missing values mean, as SQL: logic and choice.
+"""Expressions and conditions as SQL: a value that is null where there is none, and a test for that.
 
-A missing value is null, with a test beside it that says so. A choice is missing where what it
-chooses is; where a test of it is missing, nothing is chosen.
+The local engine's evaluator (`engines/local/evaluation`) defines what they mean: a null operand
+makes the result null, a missing operand makes it missing, and missing dominates null.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
-from corollary.core.logic import Constant, Expression
+from corollary.core.functors.conversions import CHECKED_SUM
+from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
 from corollary.core.types import BOOL, NUMBER, Type
+from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
-from corollary.engines.sql import nodes
-from corollary.engines.sql.decimal_bounds import narrow_result
-from corollary.engines.sql.dialect import SqlDialect
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.sql_expression import SqlExpression, apply_form
+from corollary.sqlgen import nodes
+from corollary.sqlgen.decimal_bounds import narrow_constant, narrow_result
+from corollary.sqlgen.dialect import FunctorForm, NotExactError, SqlDialect
+from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.templates import COMPARISONS
+
+
+@dataclass(frozen=True, slots=True)
+class SqlExpression:
+    """A value or a truth as SQL.
+
+    Attributes:
+        value: null where there is none; a truth that is null is false.
+        fault: true where there is no value, and never null; None if there always is one.
+        may_be_null: whether the value can be null where it is not missing.
+        type: what the value can be at most: a decimal may have fewer digits than inference says.
+    """
+
+    value: Node
+    fault: Node | None
+    may_be_null: bool
+    type: Type
+
+    @property
+    def tests_itself(self) -> bool:
+        """Whether a value that is computed is missing where it is null, and nowhere else."""
+        if not isinstance(self.fault, exp.Is) or isinstance(self.value, exp.Column):
+            return False
+        return self.fault.this.this is self.value
+
+
+def apply_form(
+    form: FunctorForm, inputs: Sequence[SqlExpression], declared: Type, result: Type
+) -> SqlExpression:
+    """Return a form of some operands.
+
+    Args:
+        form: how the functor is written.
+        inputs: the operands.
+        declared: the type of the result; more digits than it has are an overflow.
+        result: what the result can be at most.
+    """
+    types = [each.type for each in inputs]
+    value = form.lower([each.value for each in inputs], types, result)
+    is_fallible = form.is_fallible and (form.can_fail is None or form.can_fail(types, declared))
+    may_be_null = any(each.may_be_null for each in inputs)
+    faults = [each.fault for each in inputs if each.fault is not None]
+    if form.fault is not None:
+        faults.append(form.fault([each.value for each in inputs], types, result))
+    elif is_fallible and not may_be_null:
+        # Nothing else makes it null: this one test serves for all operands, too.
+        return SqlExpression(value, nodes.is_null(value), False, result)
+    elif is_fallible:
+        present = [nodes.is_present(each.value) for each in inputs]
+        own = nodes.every([*present, nodes.is_null(value)])
+        assert own is not None
+        faults.append(own)
+    return SqlExpression(value, nodes.any_of(faults), may_be_null, result)
+
 
 _FALSE, _TRUE = exp.Boolean(this=False), exp.Boolean(this=True)
 
@@ -209,3 +264,72 @@ CHOICE_FORMS: dict[str, Callable[[Application], SqlExpression]] = {
     "null_if": _null_if,
 }
 """How these functors are written in every dialect."""
+
+
+def type_of(expression: Expression) -> Type:
+    """Return the type that inference gave to an expression."""
+    assert expression.type is not None, f"{expression} has no type"
+    return expression.type
+
+
+Values = Mapping[str, SqlExpression]
+"""The variables of an expression as SQL."""
+
+
+def lower_expression(expression: Expression, values: Values, dialect: SqlDialect) -> SqlExpression:
+    """Return an expression as SQL.
+
+    Forms repeat their operands, so the SQL of nested functors grows with the power of their depth:
+    who has nested ones computes the inner ones first, and passes them as variables.
+
+    Args:
+        expression: what to compute.
+        values: its variables.
+        dialect: the engine that computes it.
+
+    Raises:
+        NotExactError: a part of it has no exact form.
+    """
+    type_ = type_of(expression)
+    match expression:
+        case Variable(name=name):
+            return values[name]
+        case Constant(value=value):
+            narrow = narrow_constant(expression, type_)
+            return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
+        case UserCall(name=name):
+            raise NotExactError(f"`{name}` is a Python function")
+        case Functor(name=name, arguments=arguments):
+            inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
+            choice = CHOICE_FORMS.get(name)
+            if choice is not None:
+                return choice(Application(name, arguments, inputs, type_, dialect))  # type: ignore[arg-type]
+            form = dialect.form(name, inputs[0].type)
+            if name == CHECKED_SUM:
+                # Aggregation leaves null for a sum that overflows: only here it is missing.
+                total = inputs[0].value
+                return SqlExpression(total, nodes.is_null(total), False, inputs[0].type)
+            result = narrow_result(name, [each.type for each in inputs], type_)
+            return apply_form(form, inputs, type_, result)
+
+
+def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -> SqlExpression:
+    """Return a condition as SQL.
+
+    Raises:
+        NotExactError: a part of it has no exact form.
+    """
+    left = lower_expression(condition.left, values, dialect)
+    right = lower_expression(condition.right, values, dialect)
+    name = condition.operator.removeprefix("!") or condition.operator
+    if name in TEXT_PREDICATES:
+        form = dialect.predicates.get(name)
+        if form is None:
+            raise NotExactError(f"`{name}` has no exact form in SQL")
+        lowered = apply_form(form, [left, right], BOOL, BOOL)
+        if condition.operator.startswith("!"):
+            return SqlExpression(nodes.negated(lowered.value), lowered.fault, True, BOOL)
+        return lowered
+    truth = compare(condition.operator, left, right, dialect)
+    faults = [each.fault for each in (left, right) if each.fault is not None]
+    return SqlExpression(truth, nodes.any_of(faults), True, BOOL)

@@ -27,18 +27,17 @@ from corollary.core.logic import (
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.types import Type
-from corollary.engines.sql import nodes
-from corollary.engines.sql.aggregates import sum_last_column
-from corollary.engines.sql.compiled import (
+from corollary.sqlgen import nodes
+from corollary.sqlgen.compiled import (
     MARK,
     CompiledQuery,
     Form,
     NotCompiled,
     OutputColumn,
 )
-from corollary.engines.sql.dialect import NotExactError, SqlDialect
-from corollary.engines.sql.expressions import lower_condition, lower_expression, type_of
-from corollary.engines.sql.forms import (
+from corollary.sqlgen.dialect import NotExactError, SqlDialect
+from corollary.sqlgen.expressions import SqlExpression, lower_condition, lower_expression, type_of
+from corollary.sqlgen.forms import (
     Needs,
     VariableForms,
     copied_variable,
@@ -47,9 +46,9 @@ from corollary.engines.sql.forms import (
     looked_up_names,
     replace_inner,
 )
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.own_functions import FAULT, VALUE, evaluate_own
-from corollary.engines.sql.query_frames import (
+from corollary.sqlgen.nodes import Node
+from corollary.sqlgen.own_functions import FAULT, VALUE, evaluate_own
+from corollary.sqlgen.query_frames import (
     FRAME,
     INNER,
     UNIT,
@@ -58,8 +57,8 @@ from corollary.engines.sql.query_frames import (
     RowTest,
     fault_name,
     fault_query,
+    sum_last_column,
 )
-from corollary.engines.sql.sql_expression import SqlExpression
 
 EncodeConstant = Callable[[Constant], int]
 """Returns the code of a constant."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.engines.sql.nodes import Node
+from corollary.sqlgen.nodes import Node
 
 _OPERATORS: dict[type[Any], str] = {
     exp.Add: "+",

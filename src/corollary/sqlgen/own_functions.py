@@ -14,11 +14,10 @@ from sqlglot import exp
 from corollary.core.logic import Condition, Expression, variables_of
 from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
-from corollary.engines.sql import nodes
-from corollary.engines.sql.dialect import SqlDialect
-from corollary.engines.sql.expressions import type_of
-from corollary.engines.sql.nodes import Node
-from corollary.engines.sql.sql_expression import SqlExpression
+from corollary.sqlgen import nodes
+from corollary.sqlgen.dialect import SqlDialect
+from corollary.sqlgen.expressions import SqlExpression, type_of
+from corollary.sqlgen.nodes import Node
 
 OWN = "own"
 """Where a node of a tree has the function that it calls."""

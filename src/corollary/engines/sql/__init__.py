@@ -1,1 +1,0 @@
-"""The compiler from pipelines and aggregations to SQL trees, for DuckDB and for Spark SQL."""
