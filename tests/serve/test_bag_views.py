@@ -12,7 +12,7 @@ import pytest
 
 import corollary
 from corollary.advisor.consultation import consult
-from corollary.cli.shell.descriptions import relation_lines
+from corollary.cli.shell.shell import relation_lines
 from corollary.database.access.principals import AccessRole
 from corollary.database.upkeep.status import status
 from corollary.serve.http.application import application

@@ -8,8 +8,28 @@ from typing import Any
 
 import click
 
-from corollary.cli.without_pandas import refuse_pandas
 from corollary.version import __version__
+
+
+class _PandasRefusal:
+    """Does not find pandas before Spark is there; all other packages are left to other finders.
+
+    Where pandas is installed, pyarrow imports it at its first scalar or array, to recognise the
+    objects of pandas that it may be given. That takes 0.4 s, and nobody gives it any here. It asks
+    once, and takes no for an answer; code that asks for pandas by name, as Spark does, gets it.
+
+    Not a `MetaPathFinder`: importing that takes longer than all that is done here.
+    """
+
+    def find_spec(self, fullname: str, *_: Any) -> None:
+        if fullname == "pandas" and "pyspark" not in sys.modules:
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+
+def refuse_pandas() -> None:
+    """Let this process import pandas with Spark only."""
+    sys.meta_path.insert(0, _PandasRefusal())
+
 
 COMMANDS = {
     "run": (
@@ -92,10 +112,10 @@ COMMANDS = {
     ),
     "erase": ("commands.upkeep.erase:command", "Remove tuples from the data and from history."),
     "documents": (
-        "commands.documents.group:command",
+        "commands.documents:command",
         "Match tree patterns against documents that streams write into.",
     ),
-    "demo": ("commands.demo.command:command", "Run the bundled example from end to end."),
+    "demo": ("commands.demo:command", "Run the bundled example from end to end."),
 }
 """Where each command is in this package, and its line in the help, in the order for newcomers."""
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from corollary.cli.environment import warn_of_unknown_variables
-from corollary.cli.output import print_json, report_errors
+from corollary.cli.output import print_json, report_errors, warn_of_unknown_variables
 from corollary.cli.parameters import (
     COUNT,
     DIRECTORY,

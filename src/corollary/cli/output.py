@@ -1,10 +1,16 @@
-"""What commands print: results as text or JSON, errors with their exit codes, warnings as notes."""
+"""What commands print: results as text or JSON, errors with their exit codes, warnings as notes.
+
+Among the warnings are those about variables of the environment that no command knows.
+"""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from corollary.analysis.pragmas import without_allowed
 from corollary.cli.recording import current_recording, echo
@@ -115,3 +121,59 @@ def note_reactions(program: "Program", console: TerminalConsole) -> None:
         console.note(
             "alerts, constraints and triggers react to transactions: run with --warehouse for them"
         )
+
+
+# --- settings in the environment -----------------------------------------------------------------
+
+
+PREFIX = "COROLLARY_"
+SHARED = (
+    *("COROLLARY_ALLOW_WEBHOOKS", "COROLLARY_BULK", "COROLLARY_DRIVER_MEMORY"),
+    *("COROLLARY_FUNCTORS", "COROLLARY_SERVER", "COROLLARY_TOKEN"),
+)
+"""The variables that several commands know."""
+RESERVED = ("COROLLARY_FAULT", "COROLLARY_JAVA_HOME", "COROLLARY_ACCEPT", "COROLLARY_TEST_")
+"""What the names of variables begin with that are no settings: those of tests and of Java."""
+
+
+def warn_of_unknown_variables(console: TerminalConsole) -> None:
+    """Note the variables that look like settings, and have no effect on any command."""
+    context = click.get_current_context(silent=True)
+    named = sorted(name for name in os.environ if name.startswith(PREFIX))
+    if context is None or not named or current_recording() is not None:
+        return
+    known = {*SHARED, *_variables_of(context)}
+    others = tuple(_prefixes_of_other_commands(context))
+    for name in named:
+        if name not in known and not name.startswith((*RESERVED, *others)):
+            from corollary.analysis.phrases import suggest_name
+            from corollary.errors import Diagnostic, Severity, render
+
+            message = f"No setting is named `{name}` in the environment, so it has no effect."
+            near = suggest_name(name, known)
+            cure = near or "the name of a setting is COROLLARY_<COMMAND>_<OPTION>"
+            console.note(
+                render(Diagnostic("C0922", message, None, cure, severity=Severity.WARNING))
+            )
+
+
+def _variables_of(context: click.Context) -> Iterator[str]:
+    """Yield the variables that set the options of a command."""
+    for each in context.command.params:
+        if isinstance(each, click.Option) and each.allow_from_autoenv and each.name:
+            yield f"{context.auto_envvar_prefix}_{each.name.upper()}"
+
+
+def _prefixes_of_other_commands(context: click.Context) -> Iterator[str]:
+    """Yield what the names of the variables of other commands begin with.
+
+    Which options these have is not looked up: their modules would have to be imported.
+    """
+    at: click.Context | None = context
+    while at is not None and at.parent is not None:
+        group = at.parent.command
+        assert isinstance(group, click.Group)
+        for name in group.list_commands(at.parent):
+            if name != at.info_name:
+                yield f"{at.parent.auto_envvar_prefix}_{name.upper().replace('-', '_')}_"
+        at = at.parent

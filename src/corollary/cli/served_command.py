@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from corollary.cli.environment import warn_of_unknown_variables
-from corollary.cli.output import print_json, print_warnings, report_errors
+from corollary.cli.output import (
+    print_json,
+    print_warnings,
+    report_errors,
+    warn_of_unknown_variables,
+)
 from corollary.cli.recording import current_recording, open_console, terminal_columns
 from corollary.errors import LimitError
 

@@ -8,11 +8,10 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.logic import Rule, Value, Windowing
 from corollary.core.program import NormalProgram, Relation
 from corollary.data_class import dataclass
+from corollary.sqlgen.dialect import DialectName, NotExactError
 from corollary.sqlgen.readable import (
     NO_COLUMNS,
-    DialectName,
     Node,
-    NotExactError,
     QueryWriter,
     dialect_title,
     identifier,

@@ -2,23 +2,28 @@
 
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from corollary.cli.commands.sql import print_answer
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.report.tables import align, counted, signed
-from corollary.cli.shell.descriptions import description_lines, relation_lines
 from corollary.cli.shell.entries import Entry, EntryBuffer, EntryKind
 from corollary.console import TerminalConsole
 from corollary.core.arrow import sort_rows
+from corollary.core.printer import print_clause, print_declaration, print_reaction
 from corollary.database.changes import json_rows
 from corollary.database.database import Database, state_of
+from corollary.database.program.names import readable_relation
 from corollary.database.sql.answer import SqlAnswer
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
+
+if TYPE_CHECKING:
+    from corollary.core.program import NormalProgram
 
 HELP = r"""SELECT …;  INSERT …;  CREATE VIEW …;   SQL, up to `;`: questions, changes, definitions
 link("a", y), y != "b".                a goal in Datalog, up to `.`
@@ -196,3 +201,62 @@ def _change_lines(transaction: Transaction) -> Iterator[str]:
     yield from align((name, signed(counts)) for name, counts in sizes if any(counts))
     for alert in transaction.alerts:
         yield f"alert: {alert.message}"
+
+
+# --- descriptions of relations -------------------------------------------------------------------
+
+
+def relation_lines(database: Database) -> Iterator[str]:
+    """Yield a line for each relation that users have defined."""
+    from corollary.core.program import sql_texts
+
+    loaded = state_of(database).loaded
+    texts = sql_texts(loaded.program)
+    rows = [
+        (name, _kind(loaded.normal, name), _size(database, name), "SQL" * (name in texts))
+        for name in loaded.normal.declared_relations
+    ]
+    if rows:
+        yield from align([("relation", "kind", "tuples", ""), *sorted(rows)])
+
+
+def _kind(normal: "NormalProgram", name: str) -> str:
+    words = {"base": "base", "derived": "stored view", "virtual": "view"}
+    return words[normal.kind_of(name)] + ", copies" * (name in normal.bags)
+
+
+def _size(database: Database, name: str) -> str:
+    state = state_of(database)
+    holder = state.loaded.normal.holder_of(name)
+    return f"{state.engine.size(holder.name):,}" if holder.is_stored else ""
+
+
+def description_lines(database: Database, name: str) -> Iterator[str]:
+    """Yield the columns of a relation, and what defines it: its SQL, or its rules.
+
+    Raises:
+        InputError: there is no such relation.
+    """
+    from corollary.core.program import sql_texts
+
+    loaded = state_of(database).loaded
+    known = {each.lower(): each for each in loaded.normal.relations}
+    relation = readable_relation(loaded.normal, known.get(name.lower(), name))
+    yield from align(
+        (column, str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
+    )
+    text = sql_texts(loaded.program).get(relation.name)
+    yield ""
+    if text is not None:
+        yield from text.splitlines()
+        return
+    defined = {relation.name, loaded.normal.holder_of(relation.name).name}
+    for declaration in loaded.program.declarations:
+        if declaration.name == relation.name:
+            yield print_declaration(declaration)
+    for clause in loaded.program.clauses:
+        if clause.body and any(head.relation in defined for head in clause.heads):
+            yield print_clause(clause)
+    for reaction in loaded.program.reactions:
+        if reaction.relation == relation.name:
+            yield print_reaction(reaction)

@@ -1,18 +1,21 @@
 """What `corollary advise` prints: advice on a program, and whether stored views pay."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from corollary.advisor import inputs
+from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
 from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.apply import revert
 from corollary.advisor.check.calibration import calibrate_from_commits
+from corollary.advisor.cost.view_accounts import ViewAccount, account_views
 from corollary.advisor.json_report import advice_as_json, trace_as_json
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import (
@@ -25,6 +28,7 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.scheme_reader import read_scheme
+from corollary.advisor.periodic_report import periodic_report, read_state, state_of_advice
 from corollary.advisor.reformulation import reformulate
 from corollary.advisor.report import format_amount, format_bytes, report
 from corollary.advisor.sql_log import read_sql_log
@@ -33,7 +37,6 @@ from corollary.advisor.trace_drawing import trace_as_svg
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.actions import AdviceActions, AdviceSource
 from corollary.cli.commands.advise.options import AdviseOptions
-from corollary.cli.commands.advise.reports import read_accounts, write_report
 from corollary.cli.databases import is_warehouse, load_in_memory, open_warehouse
 from corollary.cli.options import OutputOptions, PropagationOptions
 from corollary.cli.output import print_json
@@ -41,14 +44,43 @@ from corollary.cli.report.sql_script import sql_script
 from corollary.console import TerminalConsole
 from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
-from corollary.database.database import Database
+from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.errors import InputError
 from corollary.source import SourceFile
 
-if TYPE_CHECKING:
-    from corollary.advisor.advice import Advice
+
+def read_accounts(
+    database: Database,
+    queries: Iterable[str],
+    frequencies: dict[str, float],
+    updates: dict[str, float],
+) -> list[ViewAccount]:
+    """Return what each stored view saves and costs, at the rates of the query log and history."""
+    loaded = state_of(database).loaded
+    asked = inputs.default_queries(loaded.normal, inputs.read_logged_queries(database), frequencies)
+    named = list(queries)
+    if named:
+        asked = inputs.parse_queries(named, loaded.normal, frequencies)
+    rates = {**inputs.measure_update_rates(database), **updates}
+    scheme = read_scheme(loaded.program, loaded.checked, asked)
+    sizes = measure_sizes(database)
+    return list(account_views(scheme, loaded.program, sizes, Options(updates=rates)))
+
+
+def write_report(
+    path: Path, title: str, advice: Advice, database: Database | None, lines: Iterable[str]
+) -> None:
+    """Write the report, compared with the one that is there."""
+    before = None
+    with suppress(OSError, UnicodeDecodeError):
+        before = read_state(path.read_text(encoding="utf-8"))
+    commit = 0 if database is None else database.commits
+    accounts = [] if database is None else read_accounts(database, (), {}, {})
+    state = state_of_advice(advice, commit, time.time())
+    text = periodic_report(title, advice, accounts, lines, state=state, before=before)
+    path.write_text(text, encoding="utf-8")
 
 
 def advise_on(
@@ -113,7 +145,7 @@ def _show_sql(actions: AdviceActions, options: AdviseOptions, output: OutputOpti
 
 
 def _show_trace(
-    advice: "Advice", options: AdviseOptions, output: OutputOptions, document: dict[str, Any]
+    advice: Advice, options: AdviseOptions, output: OutputOptions, document: dict[str, Any]
 ) -> None:
     """Print the phases of the algorithm, and write them to a file."""
     if options.trace:
@@ -170,7 +202,7 @@ def _open_source(
         yield AdviceSource(program, data, target, log)
 
 
-def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConsole) -> "Advice":
+def _advice(options: AdviseOptions, source: AdviceSource, console: TerminalConsole) -> Advice:
     data = source.data
     selection = options.selection or ("minimal" if options.budget is None else "budget")
     if (selection == "budget" or options.budget is not None) and data is None:

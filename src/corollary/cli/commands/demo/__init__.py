@@ -1,1 +1,0 @@
-"""`corollary demo`: the bundled example, in parts."""

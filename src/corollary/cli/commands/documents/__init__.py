@@ -1,1 +1,0 @@
-"""`corollary documents`."""
