@@ -102,7 +102,7 @@ def _run_pipeline(*arguments: Any, **options: Any) -> Any:
 
 
 def _answer_why(*arguments: Any, **options: Any) -> Any:
-    from corollary.provenance.questions import answer
+    from corollary.provenance.queries import answer
 
     return answer(*arguments, **options)
 

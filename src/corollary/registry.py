@@ -11,7 +11,7 @@ class Extensions:
         start_stream: starts `Database.stream`, see `corollary.streaming.stream.start`.
         run_pipeline: does `Database.run`, see `corollary.database.intake.pipeline.run_files`.
         run_command: runs a command for a client of a server, see `corollary.cli.run_served`.
-        answer_why: does `Database.why` and its like, see `corollary.provenance.questions.answer`.
+        answer_why: does `Database.why` and its like, see `corollary.provenance.queries.answer`.
     """
 
     start_stream: Callable[..., Any]

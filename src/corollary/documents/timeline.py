@@ -1,12 +1,12 @@
 """The state of a view over time: its value, its answers, and since when an answer is open."""
 
 from dataclasses import field
-from xml.sax.saxutils import escape
 
 from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import ANY, Answer
 from corollary.documents.queries.comparisons import number_of
 from corollary.documents.view import View
+from corollary.drawing.svg import document, element, escaped, path
 
 START = "start"
 """When the document was there, and no update had come."""
@@ -134,7 +134,7 @@ class ViewTimeline:
 
     def to_svg(self) -> str:
         """Return a plot: the value as a band, and how many answers are sure and possible."""
-        return "\n".join(_drawing(self.steps)) + "\n"
+        return _drawing(self.steps)
 
 
 def known_answers(answers: frozenset[Answer]) -> frozenset[Answer]:
@@ -154,44 +154,37 @@ def _places(steps: list[TimelineStep]) -> list[float]:
     return [(each - first) / (last - first) if last > first else 0.0 for each in times]
 
 
-def _drawing(steps: list[TimelineStep]) -> list[str]:
+def _drawing(steps: list[TimelineStep]) -> str:
     most = max([1, *(step.sure for step in steps), *(step.possible for step in steps)])
     right, bottom = WIDTH - MARGIN, HEIGHT - MARGIN
-    places = [MARGIN + each * (right - MARGIN) for each in _places(steps)] if steps else []
-    ends = [*places[1:], right]
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    style = 'font-family="sans-serif" font-size="12" role="img"'
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>',
-        "<title>The state of a view over time</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-    ]
-    for step, start, end in zip(steps, places, ends, strict=True):
+    starts = [MARGIN + each * (right - MARGIN) for each in _places(steps)] if steps else []
+    ends = [*starts[1:], float(right)]
+    parts = []
+    for step, start, end in zip(steps, starts, ends, strict=True):
         color, word = VALUES[float(step.value)]
-        shown = escape(
-            f"{step.at}: {step.what}, {word}, {step.sure} sure, {step.possible} possible"
-        )
-        lines.append(
-            f'<rect x="{start:.1f}" y="{bottom + 6}" width="{max(1.0, end - start):.1f}" '
-            f'height="{BAND}" fill="{color}"><title>{shown}</title></rect>'
-        )
+        words = f"{step.at}: {step.what}, {word}, {step.sure} sure, {step.possible} possible"
+        title = element("title", escaped(words))
+        size = {"x": start, "y": bottom + 6, "width": max(1.0, end - start), "height": BAND}
+        parts.append(element("rect", title, **size, fill=color))
     for at in range(most + 1) if most <= 10 else (0, most // 2, most):
         y = bottom - at / most * (bottom - MARGIN)
-        lines.append(f'<path d="M{MARGIN} {y:.1f}H{right}" stroke="#dddddd"/>')
-        lines.append(f'<text x="{MARGIN - 6}" y="{y + 4:.1f}" text-anchor="end">{at}</text>')
+        parts.append(element("path", d=path((MARGIN, y), ("H", (right,))), stroke="#dddddd"))
+        parts.append(element("text", str(at), x=MARGIN - 6, y=y + 4, text_anchor="end"))
     for name, color in LINES:
-        path = ""
-        for step, start, end in zip(steps, places, ends, strict=True):
-            y = bottom - getattr(step, name) / most * (bottom - MARGIN)
-            path += f"{'L' if path else 'M'}{start:.1f} {y:.1f}H{end:.1f}"
-        dashes = "" if name == "sure" else ' stroke-dasharray="5 3"'
-        lines.append(f'<path d="{path}" fill="none" stroke="{color}" stroke-width="2"{dashes}/>')
-    lines += [
-        f'<text x="{MARGIN + 130 * at}" y="{MARGIN - 20}" fill="{color}">{name} answers</text>'
-        for at, (name, color) in enumerate(LINES)
-    ]
+        heights = [bottom - getattr(step, name) / most * (bottom - MARGIN) for step in steps]
+        moves: list[tuple[str, tuple[float, ...]]] = []
+        for start, end, y in zip(starts, ends, heights, strict=True):
+            moves += [("L", (start, y)), ("H", (end,))]
+        line = path((starts[0], heights[0]), *moves[1:]) if steps else ""
+        look = {"stroke_width": 2, "stroke_dasharray": None if name == "sure" else "5 3"}
+        parts.append(element("path", d=line, fill="none", stroke=color, **look))
+    for at, (name, color) in enumerate(LINES):
+        place = {"x": MARGIN + 130 * at, "y": MARGIN - 20}
+        parts.append(element("text", f"{name} answers", **place, fill=color))
     if steps:
-        lines.append(f'<text x="{MARGIN}" y="{HEIGHT - 8}">{escape(steps[0].at)}</text>')
-        last = escape(steps[-1].at)
-        lines.append(f'<text x="{right}" y="{HEIGHT - 8}" text-anchor="end">{last}</text>')
-    return [*lines, "</svg>"]
+        y = HEIGHT - 8
+        parts.append(element("text", escaped(steps[0].at), x=MARGIN, y=y))
+        parts.append(element("text", escaped(steps[-1].at), x=right, y=y, text_anchor="end"))
+    font = {"font_family": "sans-serif", "font_size": 12}
+    title = "The state of a view over time"
+    return document(WIDTH, HEIGHT, *parts, title=title, **font, role="img")

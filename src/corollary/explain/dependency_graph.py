@@ -1,7 +1,6 @@
-"""The dependency graph: as JSON; as DOT for Graphviz; as SVG, with a layout of its own."""
+"""The dependency graph: as JSON; as DOT for Graphviz; as SVG."""
 
-from collections.abc import Collection
-from html import escape
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from corollary.analysis.bags import counts_copies
@@ -10,14 +9,15 @@ from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram, RelationKind
 from corollary.core.titles import show_titles, title_of
 from corollary.data_class import dataclass
+from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
+from corollary.drawing.svg import document, element, escaped, path
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
-DASHES = {Polarity.POSITIVE: "", Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
-ARROW_HEAD = (
-    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8"'
-    ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>'
-)
-LAYER_HEIGHT, BOX_HEIGHT, GAP, CHARACTER, MARGIN = 90, 32, 30, 8, 24
+DASHES = {Polarity.POSITIVE: None, Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
+INK = "#555"
+BOX_HEIGHT, CHARACTER, MARGIN = 32.0, 8, 24.0
+SPACING = Spacing(BOX_HEIGHT, gap=30.0, bend=10.0, left=MARGIN, top=MARGIN)
+SWEEPS, PULLS = 4, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,33 +134,26 @@ def _quoted(name: str) -> str:
 
 def graph_as_svg(program: NormalProgram) -> str:
     """Return the graph as SVG: base relations at the bottom, every stratum above those it reads."""
-    height_of = _heights(program)
-    rows: dict[int, list[str]] = {}
-    for name, height in height_of.items():
-        rows.setdefault(height, []).append(name)
-    titles = {name: title_of(name, program.statements) for name in height_of}
-    widths = {name: CHARACTER * len(title) + 24 for name, title in titles.items()}
-    total = max((sum(widths[name] + GAP for name in names) for names in rows.values()), default=0)
-    top = max(rows, default=0)
-    place: dict[str, tuple[float, float]] = {}
-    for height, names in rows.items():
-        used = sum(widths[name] + GAP for name in names)
-        x = MARGIN + (total - used) / 2
-        for name in names:
-            place[name] = (x + widths[name] / 2, MARGIN + (top - height) * LAYER_HEIGHT)
-            x += widths[name] + GAP
-    size = (total + 2 * MARGIN, (top + 1) * LAYER_HEIGHT + 2 * MARGIN - LAYER_HEIGHT + BOX_HEIGHT)
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:.0f}" height="{size[1]:.0f}"'
-        ' font-family="sans-serif" font-size="14">'
-    )
-    parts = [opening, ARROW_HEAD, '<rect width="100%" height="100%" fill="white"/>']
-    parts += [_arrow(arc, place, widths) for arc in _arcs(program)]
-    parts += [
-        _box(titles[name], place[name], widths[name], program.relations[name].is_derived)
-        for name in place
+    layout = LayeredLayout(SPACING)
+    titles = {name: title_of(name, program.statements) for name in program.relations}
+    boxes = {
+        name: layout.add(at, height, CHARACTER * len(titles[name]) + 24)
+        for at, (name, height) in enumerate(_heights(program).items())
+    }
+    ways = [
+        (arc.polarity, layout.connect(boxes[arc.below], boxes[arc.above])) for arc in _arcs(program)
     ]
-    return "\n".join([*parts, "</svg>"])
+    layout.arrange(SWEEPS, PULLS)
+    tip = element("path", d="M0 0L8 4L0 8z", fill=INK)
+    size = {"refX": 8, "refY": 4, "markerWidth": 8, "markerHeight": 8}
+    marker = element("marker", tip, id="arrow", viewBox="0 0 8 8", **size, orient="auto")
+    parts = [element("defs", marker)]
+    parts += [_arrow(polarity, way) for polarity, way in ways]
+    for name, box in boxes.items():
+        parts += _box(titles[name], box, is_derived=program.relations[name].is_derived)
+    width, height = layout.width + 2 * MARGIN, layout.bottom + MARGIN
+    font = {"font_family": "sans-serif", "font_size": 14}
+    return document(width, height, *parts, title="The dependency graph", **font).rstrip()
 
 
 def _heights(program: NormalProgram) -> dict[str, int]:
@@ -177,27 +170,24 @@ def _heights(program: NormalProgram) -> dict[str, int]:
     return heights
 
 
-def _box(name: str, at: tuple[float, float], width: float, is_derived: bool) -> str:
-    x, y = at
-    corner = BOX_HEIGHT / 2 if is_derived else 3
-    fill = "#e8f0fe" if is_derived else "#f4f4f4"
-    return (
-        f'<rect x="{x - width / 2:.0f}" y="{y:.0f}" width="{width:.0f}" height="{BOX_HEIGHT}"'
-        f' rx="{corner:.0f}" fill="{fill}" stroke="#555"/>'
-        f'<text x="{x:.0f}" y="{y + 21:.0f}" text-anchor="middle">{escape(name)}</text>'
-    )
+def _box(name: str, box: Box, *, is_derived: bool) -> list[str]:
+    size = {"x": box.left, "y": box.y, "width": box.width, "height": BOX_HEIGHT}
+    corner, fill = (BOX_HEIGHT / 2, "#e8f0fe") if is_derived else (3, "#f4f4f4")
+    return [
+        element("rect", **size, rx=corner, fill=fill, stroke=INK),
+        element("text", escaped(name), x=box.x, y=box.y + 21, text_anchor="middle"),
+    ]
 
 
-def _arrow(arc: _Arc, place: dict[str, tuple[float, float]], widths: dict[str, int]) -> str:
-    dash = f' stroke-dasharray="{DASHES[arc.polarity]}"' if DASHES[arc.polarity] else ""
-    style = f'fill="none" stroke="#555"{dash} marker-end="url(#arrow)"'
-    x1, y1 = place[arc.below]
-    x2, y2 = place[arc.above]
-    if arc.below == arc.above:
-        right, middle = x1 + widths[arc.below] / 2, y1 + BOX_HEIGHT / 2
-        path = f"M{right:.0f} {middle - 6:.0f}c24 -16 24 28 1 12"
-    elif y1 == y2:
-        path = f"M{x1:.0f} {y1:.0f}Q{(x1 + x2) / 2:.0f} {y1 - 24:.0f} {x2:.0f} {y2:.0f}"
+def _arrow(polarity: Polarity, way: Sequence[Box]) -> str:
+    start, end = way[0], way[-1]
+    if start is end:
+        right, middle = start.left + start.width, start.y + BOX_HEIGHT / 2
+        line = path((right, middle - 6), ("c", (24, -16, 24, 28, 1, 12)))
+    elif start.layer == end.layer:
+        line = path((start.x, start.y), ("Q", ((start.x + end.x) / 2, start.y - 24, end.x, end.y)))
     else:
-        path = f"M{x1:.0f} {y1:.0f}L{x2:.0f} {y2 + BOX_HEIGHT:.0f}"
-    return f'<path d="{path}" {style}/>'
+        bends = [("L", (bend.x, y)) for bend in way[1:-1] for y in (bend.y + BOX_HEIGHT, bend.y)]
+        line = path((start.x, start.y), *bends, ("L", (end.x, end.y + BOX_HEIGHT)))
+    look = {"fill": "none", "stroke": INK, "stroke_dasharray": DASHES[polarity]}
+    return element("path", d=line, **look, marker_end="url(#arrow)")

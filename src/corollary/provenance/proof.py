@@ -1,30 +1,32 @@
 """The answers to questions: proofs, absences, and why commits have changed something."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from html import escape
 from typing import Any
 
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkUsed
-from corollary.provenance.forms.html import proof_as_html
-from corollary.provenance.forms.svg import absence_as_svg, proof_as_svg
-from corollary.provenance.forms.text import (
-    absence_lines,
-    cause_lines,
-    counted,
-    cut_lines,
-    proof_lines,
-    summary_of,
-)
 from corollary.provenance.nodes import (
     Attempt,
     Cause,
     InsertionSets,
     ProofCut,
+    ProofKind,
     ProofNode,
     ProofRule,
     rules_to_json,
+)
+from corollary.provenance.render.svg import absence_as_svg, proof_as_html, proof_as_svg
+from corollary.provenance.render.text import (
+    INDENT,
+    aligned,
+    attempt_lines,
+    cause_lines,
+    counted,
+    cut_lines,
+    insertion_lines,
+    tree_lines,
 )
 
 
@@ -115,18 +117,39 @@ class Proof:
         """
         if not self.holds:
             return f"{self.goal} {'does not hold' if self.answers is None else 'has no answer'}\n"
-        lines = list(proof_lines(self, depth))
+        lines = list(self.lines(depth))
         for each in self.others:
-            lines += ["", *proof_lines(each, depth)]
+            lines += ["", *each.lines(depth)]
         if self.answers is not None and self.answers > 1 + len(self.others):
             lines += ["", f"{1 + len(self.others)} of {self.answers:,} answers"]
         return "".join(f"{line}\n" for line in lines)
+
+    def lines(self, depth: int | None = None) -> Iterator[str]:
+        """Yield the lines of a proof that holds, without those of other answers."""
+        yield from aligned(tree_lines(self.nodes, self.rules, depth=depth))
+        yield self.summary
+        yield from cut_lines(self.cuts, self.nodes)
+
+    @property
+    def summary(self) -> str:
+        """A line about all of it: its height, its size, and whether there is a lower one."""
+        if self.minimal:
+            claim = "no proof is lower"
+        elif self.height_at_least:
+            claim = f"every proof has height {self.height_at_least} or more"
+        else:
+            claim = "there may be a lower one"
+        if self.nodes[0].kind is ProofKind.SEALED:
+            claim = "what is under it may not be seen"
+        if self.height is None:
+            return f"it holds, but no proof was found within the limits; {claim}"
+        return f"height {self.height}, {counted(self.size, 'tuple')}; {claim}"
 
     def __str__(self) -> str:
         return self.to_text()
 
     def __repr__(self) -> str:
-        found = summary_of(self) if self.holds else "does not hold"
+        found = self.summary if self.holds else "does not hold"
         return f"<Proof of {self.goal}: {found}>"
 
     def to_svg(self) -> str:
@@ -138,7 +161,7 @@ class Proof:
         summary = "" if self.holds else self.to_text()
         every = (self, *self.others) if self.holds else ()
         shown = (
-            proof_as_html(each.nodes, each.rules, each.to_svg(), summary_of(each)) for each in every
+            proof_as_html(each.nodes, each.rules, each.to_svg(), each.summary) for each in every
         )
         return "".join(shown) or f"<pre>{escape(summary)}</pre>"
 
@@ -192,8 +215,20 @@ class Absence:
         Args:
             depth: how many levels of the proofs of blocking tuples to unfold; all if not given.
         """
-        lines = absence_lines(self, depth)
-        return "".join(f"{line}\n" for line in lines)
+        return "".join(f"{line}\n" for line in self._lines(depth))
+
+    def _lines(self, depth: int | None) -> Iterator[str]:
+        yield f"{self.goal} does not hold"
+        if self.covered_by is not None:
+            yield f"it {self.cover}: {self.nodes[self.covered_by].text} is there"
+            tree = tree_lines(self.nodes, self.rules, self.covered_by, depth)
+            yield from aligned((f"{INDENT}{left}", right) for left, right in tree)
+        elif not self.attempts:
+            yield "no rule has a head that fits"
+        yield from aligned(attempt_lines(self.attempts, self.nodes, self.rules, depth))
+        if self.insertions is not None:
+            yield from insertion_lines(self.insertions)
+        yield from cut_lines(self.cuts, self.nodes)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -203,7 +238,8 @@ class Absence:
 
     def to_svg(self) -> str:
         """Return a picture of it: the attempts of its rules, and what fails in each."""
-        return absence_as_svg(self, self.to_text())
+        shown = self.attempts, self.covered_by, self.nodes, self.rules
+        return absence_as_svg(self.goal, *shown, text=self.to_text())
 
     def _repr_html_(self) -> str:
         """Return the picture and the text, for notebooks."""

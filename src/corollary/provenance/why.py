@@ -22,8 +22,8 @@ from corollary.provenance.nodes import CutReason, ProofCut, Row
 from corollary.provenance.proof import Proof
 from corollary.provenance.proof_builder import FoundProof, ProofBuilder
 from corollary.provenance.proof_graph import KnownInstance
+from corollary.provenance.proof_nodes import NodeKey, ProofDrawing
 from corollary.provenance.query_state import QueryState, matching_rows, query_state
-from corollary.provenance.shown import NodeKey, ProofDrawing
 from corollary.provenance.steps import ProofSteps
 from corollary.provenance.wording import Wording
 

@@ -72,11 +72,9 @@ def with_origins(
 
 def proof_texts(proofs: Sequence[Any]) -> Iterator[str]:
     """Yield the lines of proofs of violations."""
-    from corollary.provenance.forms.text import proof_lines
-
     for each in proofs:
         yield f"why {each.message}"
-        lines = list(proof_lines(each.proof))
+        lines = list(each.proof.lines())
         if each.is_pair:
             lines = lines[1:-1]  # two tuples, and no rule
         yield from (f"  {line}" for line in lines)

@@ -5,13 +5,14 @@ one component are computed together and share their time. The bar says how long 
 what came and went, the words how it was computed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from corollary.data_class import dataclass
+from corollary.drawing.svg import element, escaped, shortened
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1180, 230, 360, 32, 26
 LEAST_WIDTH = 2.0
@@ -141,50 +142,46 @@ def _ticks(total: float) -> list[float]:
 
 def commit_picture(views: Sequence[TimedView]) -> Markup:
     """Return the picture as SVG; the page gives its colours."""
-    return Markup("".join(_drawn(views)))  # noqa: S704, names are escaped
-
-
-def _drawn(views: Sequence[TimedView]) -> Iterable[str]:
     total = max((each.start + each.seconds for each in views), default=0.0) or 1e-9
-    reach = WIDTH - LEFT - RIGHT
-    height = TOP + ROW * len(views) + 8
-    yield (
-        f'<svg class="waterfall" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{len(views)} views in {escape(duration(total))}">'
-    )
+    reach, height = WIDTH - LEFT - RIGHT, TOP + ROW * len(views) + 8
+    parts: list[str] = []
     for time in _ticks(total):
         x = LEFT + reach * time / total
-        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 6}"/>'
-        yield f'<text class="scale" x="{x:.1f}" y="{TOP - 11}">{_round_duration(time)}</text>'
+        parts.append(element("line", class_="grid", x1=x, x2=x, y1=TOP - 6, y2=height - 6))
+        parts.append(element("text", _round_duration(time), class_="scale", x=x, y=TOP - 11))
     for number, each in enumerate(views):
         y = TOP + ROW * number
-        x = LEFT + reach * each.start / total
-        width = max(reach * each.seconds / total, LEAST_WIDTH)
         if number == 0 or views[number - 1].floor != each.floor:
-            yield f'<text class="floor-name" x="0" y="{y + 20}">{each.floor}</text>'
-        yield f'<text class="name" x="28" y="{y + 20}">{escape(_cut(each.name))}</text>'
-        yield (
-            f'<rect class="bar {escape(each.algorithm)}" x="{x:.1f}" y="{y + 6}" '
-            f'width="{width:.1f}" height="{ROW - 14}" rx="3"><title>{escape(each.name)}: '
-            f"{duration(each.seconds)}</title></rect>"
+            parts.append(element("text", str(each.floor), class_="floor-name", x=0, y=y + 20))
+        parts += _row(each, y, LEFT + reach * each.start / total, reach * each.seconds / total)
+    return Markup(  # noqa: S704, the writer has escaped names
+        element(
+            "svg",
+            *parts,
+            class_="waterfall",
+            viewBox=f"0 0 {WIDTH} {height}",
+            width=WIDTH,
+            height=height,
+            role="img",
+            aria_label=f"{len(views)} views in {duration(total)}",
         )
-        yield (
-            f'<text class="words" x="{LEFT + reach + 14}" y="{y + 20}">'
-            f'<tspan class="time">{duration(each.seconds)}</tspan> {escape(each.algorithm)}, '
-            f"{escape(each.placement)}</text>"
-        )
-        yield f'<text class="signs" x="{WIDTH}" y="{y + 20}">{_signs(each)}</text>'
-    yield "</svg>"
+    )
 
 
-def _signs(view: TimedView) -> str:
+def _row(view: TimedView, y: int, x: float, width: float) -> Iterator[str]:
+    """Yield the name of a view, its bar, how it was computed, what came and went."""
+    line = y + 20
+    name = shortened(view.name, LABEL_MAX)
+    yield element("text", escaped(name), class_="name", x=28, y=line)
+    title = element("title", escaped(f"{view.name}: {duration(view.seconds)}"))
+    size = {"x": x, "y": y + 6, "width": max(width, LEAST_WIDTH), "height": ROW - 14}
+    yield element("rect", title, class_=f"bar {view.algorithm}", **size, rx=3)
+    time = element("tspan", duration(view.seconds), class_="time")
+    words = escaped(f" {view.algorithm}, {view.placement}")
+    yield element("text", time, words, class_="words", x=WIDTH - RIGHT + 14, y=line)
     signs = []
     if view.added:
-        signs.append(f'<tspan class="came">+{view.added:,}</tspan>')
+        signs.append(element("tspan", f"+{view.added:,}", class_="came"))
     if view.removed:
-        signs.append(f'<tspan class="went">−{view.removed:,}</tspan>')
-    return " ".join(signs)
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= LABEL_MAX else f"{name[: LABEL_MAX - 1]}…"
+        signs.append(element("tspan", f"−{view.removed:,}", class_="went"))
+    yield element("text", " ".join(signs), class_="signs", x=WIDTH, y=line)

@@ -1,12 +1,13 @@
 """The slider's picture: a tick for each commit, what came above the line, what went below it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import log1p
 from typing import Any
 
 from markupsafe import Markup
 
 from corollary.data_class import dataclass
+from corollary.drawing.svg import element
 
 HEIGHT, MIDDLE, REACH, LEAST = 40.0, 24.0, 15.0, 2.0
 """Of the picture; of the line; the longest tick on either side, and the shortest."""
@@ -91,7 +92,10 @@ class Timeline:
     @property
     def picture(self) -> Markup:
         """The ticks as SVG, as wide as there is room."""
-        return Markup("".join(_drawn(self)))  # noqa: S704, numbers only
+        size = {"width": "100%", "height": HEIGHT}
+        return Markup(  # noqa: S704, numbers only
+            element("svg", *_ticks(self), class_="ticks", **size, aria_hidden="true")
+        )
 
 
 def timeline_of(
@@ -114,38 +118,34 @@ def timeline_of(
     return Timeline(ticks, newest if at is None else at, since)
 
 
-def _drawn(timeline: Timeline) -> Iterable[str]:
-    span = max(timeline.newest - timeline.first, 1)
+def _ticks(timeline: Timeline) -> Iterator[str]:
+    span = timeline.newest - timeline.first
     most = max((max(each.added, each.removed) for each in timeline.ticks), default=0)
     scale = (REACH - LEAST) / max(log1p(most), 1.0)
 
-    def place(commit: int) -> float:
-        only = timeline.newest == timeline.first
-        return 100.0 if only else 100 * (commit - timeline.first) / span
+    def position(commit: int) -> str:
+        return f"{100 * (commit - timeline.first) / span if span else 100.0:.3f}%"
 
-    yield f'<svg class="ticks" width="100%" height="{HEIGHT:.0f}" aria-hidden="true">'
+    def line(kind: str, x: str, top: float, bottom: float) -> str:
+        return element("line", class_=kind, x1=x, x2=x, y1=top, y2=bottom)
+
     if timeline.since is not None:
-        start, end = place(max(timeline.since, timeline.first)), place(timeline.at)
-        yield f'<rect class="span" x="{start:.3f}%" width="{max(end - start, 0):.3f}%" y="4" '
-        yield f'height="{HEIGHT - 6:.0f}"/>'
-    yield f'<line class="line" x1="0" x2="100%" y1="{MIDDLE}" y2="{MIDDLE}"/>'
+        start = max(timeline.since, timeline.first)
+        width = f"{100 * max(timeline.at - start, 0) / max(span, 1):.3f}%"
+        yield element("rect", class_="span", x=position(start), width=width, y=4, height=HEIGHT - 6)
+    yield element("line", class_="line", x1=0, x2="100%", y1=MIDDLE, y2=MIDDLE)
     for each in timeline.ticks:
-        x = place(each.commit)
+        x = position(each.commit)
         up = LEAST + scale * log1p(each.added) if each.added else 0.0
         down = LEAST + scale * log1p(each.removed) if each.removed else 0.0
         chosen = " chosen" if each.commit == timeline.at else ""
         if each.new_program:
-            yield f'<circle class="new{chosen}" cx="{x:.3f}%" cy="{MIDDLE}" r="2.5"/>'
+            yield element("circle", class_=f"new{chosen}", cx=x, cy=MIDDLE, r=2.5)
         if up:
-            yield _line("came" + chosen, x, MIDDLE - up, MIDDLE)
+            yield line(f"came{chosen}", x, MIDDLE - up, MIDDLE)
         if down:
-            yield _line("went" + chosen, x, MIDDLE, MIDDLE + down)
+            yield line(f"went{chosen}", x, MIDDLE, MIDDLE + down)
         if not up and not down:
-            yield _line("none" + chosen, x, MIDDLE - LEAST, MIDDLE + LEAST)
+            yield line(f"none{chosen}", x, MIDDLE - LEAST, MIDDLE + LEAST)
         if each.alerts:
-            yield f'<circle class="alert" cx="{x:.3f}%" cy="4" r="3"/>'
-    yield "</svg>"
-
-
-def _line(name: str, x: float, top: float, bottom: float) -> str:
-    return f'<line class="{name}" x1="{x:.3f}%" x2="{x:.3f}%" y1="{top:.1f}" y2="{bottom:.1f}"/>'
+            yield element("circle", class_="alert", cx=x, cy=4, r=3)

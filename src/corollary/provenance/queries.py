@@ -1,4 +1,4 @@
-"""Questions of users: what `db.why`, `db.why_not` and their like do.
+"""What `db.why`, `db.why_not` and their like do.
 
 A question is asked of a database, of its past (`at`), or as a reader, who is answered from what was
 granted alone. Answers get the origins of the base tuples in them.

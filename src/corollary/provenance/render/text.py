@@ -13,7 +13,7 @@ the same text.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from corollary.core.printer import print_relation, print_value
 from corollary.data_class import dataclass
@@ -39,102 +39,7 @@ Line = tuple[str, str]
 """A line of a tree, and what is said beside it."""
 
 
-class ShownProof(Protocol):
-    """What the text of a proof needs of it."""
-
-    @property
-    def height(self) -> int | None:
-        """The height of the proof; None if none was found within the limits."""
-
-    @property
-    def height_at_least(self) -> int:
-        """A height below which there is no proof."""
-
-    @property
-    def minimal(self) -> bool:
-        """Whether no proof is lower."""
-
-    @property
-    def size(self) -> int:
-        """The number of tuples."""
-
-    @property
-    def nodes(self) -> Sequence[ProofNode]:
-        """The tuples, and the notes beside them."""
-
-    @property
-    def rules(self) -> Mapping[int, ProofRule]:
-        """The rules, by number."""
-
-    @property
-    def cuts(self) -> Sequence[ProofCut]:
-        """What was left out."""
-
-
-class ShownAbsence(Protocol):
-    """What the text of an absence needs of it."""
-
-    @property
-    def goal(self) -> str:
-        """What was asked."""
-
-    @property
-    def attempts(self) -> Sequence[Attempt]:
-        """The nearest attempts of each rule."""
-
-    @property
-    def covered_by(self) -> int | None:
-        """The node of a tuple that is there instead."""
-
-    @property
-    def cover(self) -> str:
-        """How that one keeps the tuple out."""
-
-    @property
-    def insertions(self) -> InsertionSets | None:
-        """Base changes that would help."""
-
-    @property
-    def nodes(self) -> Sequence[ProofNode]:
-        """What attempts show."""
-
-    @property
-    def rules(self) -> Mapping[int, ProofRule]:
-        """The rules, by number."""
-
-    @property
-    def cuts(self) -> Sequence[ProofCut]:
-        """What was left out."""
-
-
 # --- proofs --------------------------------------------------------------------------------------
-
-
-def proof_lines(proof: ShownProof, depth: int | None = None) -> Iterator[str]:
-    """Yield the lines of a proof.
-
-    Args:
-        proof: the proof.
-        depth: how many levels to unfold; all if it is not given.
-    """
-    yield from _aligned(tree_lines(proof.nodes, proof.rules, depth=depth))
-    yield summary_of(proof)
-    yield from cut_lines(proof.cuts, proof.nodes)
-
-
-def summary_of(proof: ShownProof) -> str:
-    """Return a line about a whole proof: its height, its size, and whether there is a lower one."""
-    if proof.minimal:
-        claim = "no proof is lower"
-    elif proof.height_at_least:
-        claim = f"every proof has height {proof.height_at_least} or more"
-    else:
-        claim = "there may be a lower one"
-    if proof.nodes[0].kind is ProofKind.SEALED:
-        claim = "what is under it may not be seen"
-    if proof.height is None:
-        return f"it holds, but no proof was found within the limits; {claim}"
-    return f"height {proof.height}, {counted(proof.size, 'tuple')}; {claim}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,35 +198,33 @@ FAILURES = {"missing": "is missing", "blocking": "is there", "condition": "is fa
 """How a literal fails, in words."""
 
 
-def absence_lines(absence: ShownAbsence, depth: int | None = None) -> Iterator[str]:
-    """Yield the lines of an absence: the nearest attempts of each rule, and what would help."""
-    attempts, nodes, rules = absence.attempts, absence.nodes, absence.rules
-    yield f"{absence.goal} does not hold"
+def attempt_lines(
+    attempts: Sequence[Attempt],
+    nodes: Sequence[ProofNode],
+    rules: Mapping[int, ProofRule],
+    depth: int | None = None,
+) -> Iterator[Line]:
+    """Yield the attempts of each rule, and the proofs of what is in their way.
+
+    Args:
+        attempts: in the order of their rules.
+        nodes: what they show.
+        rules: by number.
+        depth: how many levels of proofs to unfold; all if it is not given.
+    """
     last, shown = None, set[int]()
-    lines: list[Line] = []
-    if absence.covered_by is not None:
-        yield f"it {absence.cover}: {nodes[absence.covered_by].text} is there"
-        tree = tree_lines(nodes, rules, absence.covered_by, depth, shown)
-        lines += [(f"{INDENT}{left}", right) for left, right in tree]
-    elif not attempts:
-        yield "no rule has a head that fits"
     for attempt in attempts:
         if attempt.rule != last:
             last = attempt.rule
             rule = rules[attempt.rule]
-            lines.append((rule.text, rule_place(rule)))
-            lines += _count_lines(attempts, attempt)
-        words = list(attempt_words(attempt))
-        for each, line in zip(attempt.failing, words, strict=True):
-            lines.append((f"{INDENT}{line}", ""))
+            yield rule.text, rule_place(rule)
+            yield from _count_lines(attempts, attempt)
+        for each, line in zip(attempt.failing, attempt_words(attempt), strict=True):
+            yield f"{INDENT}{line}", ""
             node = None if each.node is None else nodes[each.node]
             if node is not None and node.kind not in (ProofKind.ABSENT, ProofKind.COMPUTED):
                 tree = tree_lines(nodes, rules, node.id, depth, shown)
-                lines += [(f"{INDENT * 2}{left}", right) for left, right in tree]
-    yield from _aligned(lines)
-    if absence.insertions is not None:
-        yield from insertion_lines(absence.insertions)
-    yield from cut_lines(absence.cuts, nodes)
+                yield from ((f"{INDENT * 2}{left}", right) for left, right in tree)
 
 
 def _count_lines(attempts: Sequence[Attempt], first: Attempt) -> Iterator[Line]:
@@ -363,7 +266,7 @@ def cause_lines(
     """Yield which changes of a commit have added or removed a tuple."""
     done = "added" if sign == "+" else "removed"
     yield f"commit {commit} {done} {goal} because of"
-    yield from _aligned(
+    yield from aligned(
         (f"{INDENT}{change_text(each.change)}", "necessary" if each.necessary else "not necessary")
         for each in cause
     )
@@ -403,7 +306,7 @@ CUT_WORDS = {
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def _aligned(lines: Iterable[Line]) -> Iterator[str]:
+def aligned(lines: Iterable[Line]) -> Iterator[str]:
     """Yield lines with what is said beside them in one column."""
     every = list(lines)
     lengths = [len(left) for left, right in every if right and len(left) <= LEFT_MAX_CHARACTERS]

@@ -1,0 +1,1 @@
+"""Pictures as SVG, without scripts: one writer of elements, one layered layout."""

@@ -1,1 +1,0 @@
-"""Answers as text, as pictures, and as HTML for notebooks."""
