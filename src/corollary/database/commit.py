@@ -373,7 +373,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
             outcome.changes,
             {name: each.as_json() for name, each in outcome.stats.items()},
         )
-        number = store.record(state, pending, payload & pending.stored)
+        number = store.record(state, pending, state.planner.stored_payload(payload, pending.stored))
         state.accept(pending, run, number)
         state.day = None
     outcome.commit_number = number

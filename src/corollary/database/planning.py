@@ -122,6 +122,7 @@ class Planner:
         self._reactions: dict[object, tuple[Update, Plan]] = {}
         self._formed = EMPTY_PROGRAM, frozenset[str](), EMPTY_PROGRAM
         """The program in force, the other relations that were needed, and the result."""
+        self._stored_payload = (frozenset[str](),) * 3
 
     def reset(self, engine: Engine) -> None:
         """Plan for another engine, without any statistics yet."""
@@ -305,15 +306,20 @@ class Planner:
     def payload_after(
         update: Update, maintenance: Maintenance, recorder: StatsRecorder
     ) -> frozenset[str]:
-        """Return the relations whose payload is valid after a transaction."""
+        """Return the relations whose payload is valid after a transaction.
+
+        It is the same set as before if none comes or goes: others are not looked at.
+        """
         payload = update.valid_payload
+        kept: set[str] = set()
+        lost: set[str] = set()
         for procedure, record in recorder.strata.items():
             choice = maintenance.choices[procedure]
             if choice.algorithm in PAYLOAD_KEEPING_ALGORITHMS or _is_full(choice, record):
-                payload |= set(choice.relations)
+                kept.update(choice.relations)
             elif choice.algorithm is not Algorithm.AUTONOMOUS:  # which does not touch payload
-                payload -= set(choice.relations)
-        return payload
+                lost.update(choice.relations)
+        return payload if kept <= payload and payload.isdisjoint(lost) else payload - lost | kept
 
     def exact_after(
         self, update: Update, maintenance: Maintenance, recorder: StatsRecorder
@@ -326,7 +332,15 @@ class Planner:
             if _is_full(choices[procedure], record)
             for name in choices[procedure].relations
         }
+        if update.old is update.new and not full and self.exact.isdisjoint(update.candidates):
+            return self.exact
         return (self.exact - update.candidates.keys() | full) & _ranked_relations(update.new)
+
+    def stored_payload(self, payload: frozenset[str], stored: frozenset[str]) -> frozenset[str]:
+        """Return those of the valid payload that are stored; the same set for the same ones."""
+        if (payload, stored) != self._stored_payload[:2]:  # equal sets are mostly identical
+            self._stored_payload = payload, stored, payload & stored
+        return self._stored_payload[2]
 
     def record_run(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""

@@ -337,7 +337,8 @@ class WarehouseStore:
         The change of a relation that was empty is all that it holds: a snapshot, too.
         """
         engine, after, normal = state.engine, pending.after, pending.after.normal
-        new = payload - (self._recorded - pending.rebuilt)
+        is_recorded = payload is self._recorded and not pending.rebuilt
+        new = frozenset[str]() if is_recorded else payload - (self._recorded - pending.rebuilt)
         payloads = payload_relations_of(normal)
         published = cache(lambda: published_names(normal, after.program.directives))
         written = engine.changed() | pending.created

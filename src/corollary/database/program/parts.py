@@ -47,12 +47,14 @@ def add_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> No
     The only part of a relation is the relation itself; with a second one, each part becomes a
     working relation of its own.
     """
-    parts, relations = dict(normal.parts), dict(normal.relations)
-    for name, added in writers.items():
+    known_parts = normal.parts
+    new = [name for name in writers if not known_parts.get(name, {}).keys() >= set(writers[name])]
+    if not new:
+        return normal
+    parts, relations = dict(known_parts), dict(normal.relations)
+    for name in new:
         known = parts.get(name, {})
-        every = tuple(dict.fromkeys((*known, *sorted(added))))
-        if len(every) == len(known):
-            continue
+        every = tuple(dict.fromkeys((*known, *sorted(writers[name]))))
         own = {part: at for part, at in known.items() if at != name}
         parts[name] = {
             part: name if len(every) == 1 else own.get(part, working_relation(name, part))
@@ -61,7 +63,7 @@ def add_parts(normal: NormalProgram, writers: Mapping[str, Iterable[str]]) -> No
         for at in parts[name].values():
             if at != name:
                 relations[at] = replace(normal.relations[name], name=at, is_declared=False)
-    return replace(normal, relations=relations, parts=parts) if parts != normal.parts else normal
+    return replace(normal, relations=relations, parts=parts)
 
 
 def split_parts(before: NormalProgram, after: NormalProgram) -> dict[str, str]:
