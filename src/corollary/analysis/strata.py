@@ -5,8 +5,9 @@ from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 
+from corollary.analysis.keys import relation_keys
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Aggregation, AnyAggregation, Rule, rules_by_head
+from corollary.core.logic import AnyAggregation, Rule, rules_by_head
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram, SubsumptionOrder
 from corollary.data_class import dataclass
@@ -35,7 +36,7 @@ class Stratum:
     dominated: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The relations of dominated tuples, where subsumption is evaluated in rounds."""
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
-    """The keys of the aggregates that rules read: a group has one tuple."""
+    """The keys of the relations that rules read, where they have one."""
 
     @property
     def is_grouped(self) -> bool:
@@ -84,9 +85,7 @@ def strata(program: NormalProgram) -> tuple[Stratum, ...]:
     aggregations: dict[str, list[AnyAggregation]] = {}
     for aggregation in program.aggregations:
         aggregations.setdefault(aggregation.relation, []).append(aggregation)
-    keys = {
-        each.relation: each.keys for each in program.aggregations if isinstance(each, Aggregation)
-    }
+    keys = relation_keys(program)
     members = [
         tuple(name for name in names if program.relations[name].is_derived)
         for names in strongly_connected_components(graph)

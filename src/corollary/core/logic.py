@@ -600,30 +600,52 @@ def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
     return None
 
 
-def has_single_derivations(rule: Rule, keys: Mapping[str, Collection[int]] | None = None) -> bool:
-    """Whether a rule derives no tuple twice: its head has all variables that it reads.
+Keys = Mapping[str, Collection[int]]
+"""The columns of the keys of relations, by number; without a key, all columns are one."""
 
-    Of a relation with a key it need only have those of the key. Other variables are computed from
-    those, uniquely unless `range` gives them several values.
 
-    Args:
-        rule: the rule.
-        keys: the columns of the keys of relations, by number.
+def has_single_derivations(rule: Rule, keys: Keys | None = None) -> bool:
+    """Whether a rule derives no tuple twice: its head determines all that it reads.
+
+    Variables that are not read are computed from those, uniquely unless `range` gives them several
+    values.
     """
-    if rule.is_lenient or any(range_of(condition) for condition in rule.conditions):
+    if rule.is_lenient:
         return False
-    shown = variable_names(rule.head)
-    return all(
-        _is_shown(literal, shown, (keys or {}).get(literal.relation))
+    known = determined_variables(rule, variable_names(rule.head), keys or {})
+    several = (found[0].name for each in rule.conditions if (found := range_of(each)) is not None)
+    return known.issuperset(several) and all(
+        _is_determined(literal, known, (keys or {}).get(literal.relation))
         for literal in rule.literals
         if not literal.negated
     )
 
 
-def _is_shown(literal: Literal, shown: set[str], key: Collection[int] | None) -> bool:
+def determined_variables(rule: Rule, names: Iterable[str], keys: Keys) -> set[str]:
+    """Return the variables of a rule that have one value once some of them have."""
+    known = set(names)
+    literals = [each for each in rule.literals if not each.negated]
+    read = set[str]().union(*map(variable_names, literals))
+    computed = [each for each in rule.conditions if each.operator == "=" and not range_of(each)]
+    before = -1
+    while len(known) > before:
+        before = len(known)
+        for literal in literals:
+            if _is_determined(literal, known, keys.get(literal.relation)):
+                known |= variable_names(literal)
+        for each in computed:
+            for one, other in ((each.left, each.right), (each.right, each.left)):
+                # Equal values of two literals may still differ: 0.0 and -0.0.
+                if isinstance(one, Variable) and one.name not in read:
+                    needed = {variable.name for variable in variables_of(other)}
+                    known |= {one.name} if needed <= known else set()
+    return known
+
+
+def _is_determined(literal: Literal, known: set[str], key: Collection[int] | None) -> bool:
     """Whether some variables determine the tuple that a literal reads."""
     slots = literal.slots if key is None else [literal.slots[column] for column in key]
     return all(
-        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in shown)
+        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in known)
         for slot in slots
     )

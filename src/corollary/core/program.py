@@ -394,6 +394,11 @@ class ActiveRules:
     reactions: tuple[Reaction, ...] = ()
     merged: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def deleted_from(self) -> frozenset[str]:
+        """The base relations from which triggers may delete tuples."""
+        return frozenset(name for name, sign in self.triggers.values() if sign is State.REMOVED)
+
 
 # --- orders of tuples --------------------------------------------------------------------------
 
@@ -489,6 +494,7 @@ class NormalProgram:
         constants: the tuples of relations that hold constants of rules; they never change.
         arithmetic: how its numbers are computed; its rules say it all.
         counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
+        keys: the columns of the keys that base relations declare.
         statements: the names that statements of SQL define; what they need beside begins with them.
         conclusions: what functions have found out about it, by function; see `once_per_program`.
     """
@@ -505,6 +511,7 @@ class NormalProgram:
     arithmetic: Arithmetic = Arithmetic.EXACT
     counters: Mapping[str, str] = field(default_factory=dict)
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)
+    keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     statements: frozenset[str] = field(default=frozenset(), compare=False)
     conclusions: dict[object, Any] = field(
         default_factory=dict, init=False, compare=False, repr=False

@@ -49,7 +49,6 @@ from corollary.database.reactions.reactions import ExistingViolations, Violation
 from corollary.database.reactions.trigger_rounds import (
     TriggerEffects,
     TriggerRounds,
-    deleted_by_triggers,
     trigger_effects,
 )
 from corollary.database.state import DatabaseState
@@ -318,7 +317,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         if must_record or not _is_empty(state, update):
             has_triggers = not request.is_restored and _has_triggers(update)
             # A trigger may still repair a violated key of a relation from which it deletes.
-            late = deleted_by_triggers(update.new) if has_triggers else frozenset()
+            late = update.new.active.deleted_from if has_triggers else frozenset()
             check = partial(_check_keys, state, request, pending, outcome, late)
             check()
             run = _maintain(state, pending, update, maintenance)
@@ -451,9 +450,11 @@ def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProg
 
 
 def _is_empty(state: DatabaseState, update: Update) -> bool:
-    """Whether nothing changes: no rule, no base relation, and no part of one either."""
+    """Whether nothing changes: no rule, no key, no base relation, and no part of one either."""
     before, after, engine = update.old, update.new, state.engine
-    if update.changed or update.changed_aggregates or before.subsumption != after.subsumption:
+    if update.changed or update.changed_aggregates:
+        return False
+    if (before.subsumption, before.keys) != (after.subsumption, after.keys):
         return False
     if before.rules != after.rules and {*before.rules} != {*after.rules}:  # in any order
         return False

@@ -191,6 +191,7 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
         active=_rename_active(program.active, renamed),
         bags={named(name): named(rows) for name, rows in program.bags.items()},
         subsumption={named(name): order for name, order in program.subsumption.items()},
+        keys={named(name): key for name, key in program.keys.items()},
     )
 
 

@@ -14,11 +14,7 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 def inlined(unit: TranslationUnit) -> None:
     """Let bodies of aggregates be inlined that are not stored, and that have one such rule."""
-    keys = {
-        each.name: tuple(at for at, column in enumerate(each.columns) if column.name in each.key)
-        for each in unit.declarations
-        if each.key and not unit.relations[each.name].is_derived
-    }
+    keys = unit.keys
     bodies = {each.body for each in unit.aggregations if isinstance(each, Aggregation)}
     for name in bodies - unit.recursive_bodies:
         relation = unit.relations[name]

@@ -102,6 +102,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         arithmetic=arithmetic_of(program),
         counters=unit.counters,
         subsumption=unit.subsumption,
+        keys=unit.keys,
         statements=frozenset(sql_texts(program)),
     )
 

@@ -95,6 +95,17 @@ class TranslationUnit:
     counters: dict[str, str] = field(default_factory=dict)
     subsumption: dict[str, SubsumptionOrder] = field(default_factory=dict)
 
+    @property
+    def keys(self) -> dict[str, tuple[int, ...]]:
+        """The columns of the keys of base relations; of a derived one, of its base part."""
+        found = {}
+        for each in self.declarations:
+            name = self.bases.get(each.name, each.name)
+            if each.key and name in self.relations and not self.relations[name].is_derived:
+                columns = [column.name for column in each.columns]
+                found[name] = tuple(map(columns.index, each.key))
+        return found
+
     def unused_name(self, name: str) -> str:
         """Return the name, with a number appended where a relation has it."""
         return unused_name(name, self.relations, self.reserved)

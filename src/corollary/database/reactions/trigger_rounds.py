@@ -136,13 +136,6 @@ def trigger_effects(engine: Engine, normal: NormalProgram) -> TriggerEffects:
     return TriggerEffects(tuple(found), normal)
 
 
-def deleted_by_triggers(normal: NormalProgram) -> frozenset[str]:
-    """Return the base relations from which triggers may delete tuples."""
-    return frozenset(
-        name for name, sign in normal.active.triggers.values() if sign is State.REMOVED
-    )
-
-
 def _endless(chain: list[TriggerEffects], limit: int) -> LimitError:
     first = len(chain) - 2 * MESSAGE_TUPLES
     rounds = "\n".join(

@@ -28,21 +28,25 @@ Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 | removed | bc |
 """
 
+from corollary.analysis.keys import relation_keys
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import Rule, head_arguments
+from corollary.core.logic import has_single_derivations as has_one_instance
 from corollary.core.pipeline import Reference
-from corollary.core.plans import CancelOut, Extend, Loop, Remove, Role, Step, working_relation
+from corollary.core.plans import Add, CancelOut, Extend, Loop, Remove, Role, Step, working_relation
 from corollary.core.states import State
 from corollary.maintain import delta
 from corollary.maintain.algorithms.seminaive import insert
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import has_single_derivations
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import derive_by_rule, trace_rows
+from corollary.maintain.trace import INSERTION, derive_by_rule, trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain a stored stratum."""
+    if _is_exact(stratum, draft):
+        return _plan_exact(stratum, draft)
     overestimate = _overdelete(stratum, draft)
     additions, first = delta.seed_bodies(
         draft,
@@ -51,7 +55,7 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         State.ADDED,
         _add_body,
     )
-    if overestimate and not _is_exact(stratum, draft):
+    if overestimate:
         for name in stratum.relations:
             first[name] += _rederive(name, stratum, draft)
     steps = [*overestimate, *additions, *insert(stratum, draft, first)]
@@ -60,8 +64,32 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
 
 
 def _is_exact(stratum: Stratum, draft: Draft) -> bool:
-    """Whether the overestimate is exact: no tuple has a second derivation."""
-    return has_single_derivations(stratum) and not draft.update.redefined & set(stratum.relations)
+    """Whether the overestimate is exact: no tuple has a second derivation, in OLD neither."""
+    update = draft.update
+    return (
+        has_single_derivations(stratum)
+        and stratum.keys.items() <= relation_keys(update.old).items()
+        and update.redefined.isdisjoint(stratum.relations)
+    )
+
+
+def _plan_exact(stratum: Stratum, draft: Draft) -> list[Step]:
+    """Return the steps where no tuple has two derivations: what they lose goes, the rest comes."""
+    (name,) = stratum.relations
+    rules, steps = delta.unchanged_rules(draft, (name,)), list[Step]()
+    over, found = (draft.working_relation(name, role) for role in ("over", "found"))
+    selections, lost = delta.seed_bodies(draft, rules, (name,), State.REMOVED, _remove_body)
+    if lost[name]:
+        role = Role.APPROXIMATED
+        steps += derive_by_rule(draft, over, lost[name], name, "overestimate", role=role)
+        steps.append(Remove(name, over))
+    more, gained = delta.seed_bodies(draft, rules, (name,), State.ADDED, _add_body)
+    if gained[name]:
+        steps += [*derive_by_rule(draft, found, gained[name], name, INSERTION), Add(name, found)]
+    # By a key, a tuple may have another derivation in each state.
+    if lost[name] and gained[name] and not has_one_instance(stratum.rules[0]):
+        steps.append(CancelOut(name))
+    return [*selections, *more, *steps, *trace_rows(stratum, draft, "over" if lost[name] else "")]
 
 
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
