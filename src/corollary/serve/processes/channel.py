@@ -46,39 +46,52 @@ class Channel:
         self._socket = connection
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
+        self._held = bytearray()
+        self._received = bytearray()
 
     def send(self, document: Mapping[str, Any], body: bytes | memoryview = b"") -> None:
-        """Send a frame."""
+        """Send a frame, after those that are held."""
+        self.hold(document, body)
+        self._flush()
+
+    def hold(self, document: Mapping[str, Any], body: bytes | memoryview = b"") -> None:
+        """Send a frame together with the next one: a call of the system costs more than a frame."""
+        self._held += _head(document, len(body))
         if len(body) <= JOINED_MAX_BYTES:
-            self._socket.sendall(encode_frame(document, body))
+            self._held += body
             return
-        self._socket.sendall(_head(document, len(body)))
+        self._flush()
         self._socket.sendall(body)
+
+    def _flush(self) -> None:
+        held, self._held = self._held, bytearray()
+        if held:
+            self._socket.sendall(held)
 
     def has_frame(self, seconds: float = 0.0) -> bool:
         """Return whether something comes within some seconds; the end counts, too."""
-        return bool(self._poll.poll(seconds * 1000))
+        return bool(self._received or self._poll.poll(seconds * 1000))
 
     def receive(self) -> Frame | None:
         """Return the next frame; None at the end."""
-        head = self._exactly(LENGTHS.size)
-        if head is None:
+        if not self._fill(LENGTHS.size):
             return None
-        length, size = LENGTHS.unpack(head)
-        content = self._exactly(length + size)
-        if content is None:
+        length, size = LENGTHS.unpack_from(self._received)
+        start, end = LENGTHS.size + length, LENGTHS.size + length + size
+        if not self._fill(end):
             return None
-        return json.loads(content[:length]), bytes(content[length:])
+        document, body = self._received[LENGTHS.size : start], bytes(self._received[start:end])
+        del self._received[:end]
+        return json.loads(document), body
 
-    def _exactly(self, size: int) -> bytearray | None:
-        found = bytearray(size)
-        view, at = memoryview(found), 0
-        while at < size:
-            read = self._socket.recv_into(view[at:])
-            if not read:
-                return None
-            at += read
-        return found
+    def _fill(self, size: int) -> bool:
+        """Receive until so many bytes are there; return whether they are."""
+        while len(self._received) < size:
+            found = self._socket.recv(max(JOINED_MAX_BYTES, size - len(self._received)))
+            if not found:
+                return False
+            self._received += found
+        return True
 
 
 async def read_frame(stream: asyncio.StreamReader) -> Frame | None:

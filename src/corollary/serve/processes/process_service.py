@@ -300,10 +300,11 @@ class ProcessService(FrontService):
             jobs = await self._take_reads(reader)
             for job in jobs:
                 job.is_hurried = is_hurried
+            is_quick = all(self.is_quick(each.request) for each in jobs)
             bound = (seconds or self.limits.seconds) * len(jobs) + OVERTIME_SECONDS
             try:
                 async with asyncio.timeout(bound):
-                    await reader.do(jobs, seconds)
+                    await reader.do(jobs, seconds, is_quick=is_quick)
                 self.metrics.reader_commits[reader.settings.name] = reader.commit
             except (WorkerDiedError, TimeoutError) as error:
                 if isinstance(error, TimeoutError):
@@ -317,6 +318,8 @@ class ProcessService(FrontService):
         is_begun = any(each.has_begun for each in left)
         if len(jobs) > 1 or not is_begun:
             for job in left:
+                if isinstance(job.request, SqlRequest):
+                    self._quick.pop(job.request.sql, None)  # next time it says when it is begun
                 job.tries += is_begun
                 job.has_begun = False
             (self.reads if jobs[0].is_alone else self.short_reads).put_back(left)

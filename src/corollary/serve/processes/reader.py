@@ -36,13 +36,16 @@ def run_reader(channel: Channel, context: HandlerContext) -> None:
                 is_behind = True
             case "requests":
                 requests = read_requests(channel, document["requests"])
-                channel.send({"type": "begin", "ids": [number for number, *_ in requests]})
+                is_quick = document["is_quick"]
+                if not is_quick:
+                    channel.send({"type": "begin", "ids": [number for number, *_ in requests]})
+                send = channel.hold if is_quick else channel.send
                 with context.within(document["seconds"]):
                     for number, found in answer_batch(context, requests):
                         if isinstance(found, ServiceError):
-                            channel.send(error_frame(number, found))
+                            send(error_frame(number, found))
                         else:
-                            channel.send(*answer_frame(number, found))
+                            send(*answer_frame(number, found))
                 is_behind = False
                 channel.send({"type": "done", "commit": context.commit})
             case _:  # stop

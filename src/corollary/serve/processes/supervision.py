@@ -210,12 +210,15 @@ class Worker:
         """What the process has taken for the requests that it answers; 0 if there are none."""
         return 0 if self._idle is None else own_memory(self.pid) - self._begun_memory
 
-    async def do(self, jobs: Sequence[Job], seconds: float | None = None) -> None:
+    async def do(
+        self, jobs: Sequence[Job], seconds: float | None = None, *, is_quick: bool = False
+    ) -> None:
         """Send requests, and wait until all of them are answered, or the process has died.
 
         Args:
             jobs: the requests.
             seconds: what each may take, if that is less than the limit.
+            is_quick: whether the answers come together, without a word when they are begun.
 
         Raises:
             WorkerDiedError: it has; some requests are not answered.
@@ -223,11 +226,12 @@ class Worker:
         await self._ready.wait()
         assert self._stream is not None
         self._jobs = {each.number: each for each in jobs}
-        self._begun_memory = own_memory(self.pid)
+        if not is_quick:
+            self._begun_memory = own_memory(self.pid)
         self._idle = asyncio.Event()
         documents = [request_document(each.number, each.who, each.request) for each in jobs]
         frame = {"type": "requests", "requests": documents, "seconds": seconds}
-        self._stream.write(encode_frame(frame))
+        self._stream.write(encode_frame({**frame, "is_quick": is_quick}))
         for each in jobs:
             each.answer.add_done_callback(self._abandon_if_unwanted)
         try:

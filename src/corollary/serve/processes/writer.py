@@ -49,9 +49,9 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
                 writes = [Write(*each) for each in read_requests(channel, document["requests"])]
                 for number, found in committer.run(writes):
                     if isinstance(found, ServiceError):
-                        channel.send(error_frame(number, found))
+                        channel.hold(error_frame(number, found))
                     else:
-                        channel.send(*answer_frame(number, found))
+                        channel.hold(*answer_frame(number, found))
                 channel.send({"type": "done"})
             case "watch":
                 set_watched(context.database, document["relations"])
