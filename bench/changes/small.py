@@ -7,8 +7,9 @@
 | `batch of …` | so many rows in, and out again, through join, sum and count |
 | `durable insert` | one row in a warehouse |
 
-Figures are milliseconds of the processor, in memory, medians; beside them stand those on the clock
-and what DuckDB's query costs on the same rows, taken in turns.
+Figures are milliseconds of the processor, in memory, medians; beside them stand those on the clock,
+and what it costs DuckDB and PostgreSQL, where it is installed, to compute the view anew on the same
+rows, taken in turns.
 """
 
 import tempfile
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from bench import data
 from bench.changes.pair import DELETE, INSERT, UPDATE, Cost, Edit, Pair, create
+from bench.changes.postgresql import PostgresqlPeer
 from bench.figure import Figure
 
 NAME = "small-changes"
@@ -59,8 +61,11 @@ def _figures(scale: float) -> Iterator[Figure]:
     rows, rounds = round(scale * ROWS), max(2, round(min(1, scale) * ROUNDS))
     tables = data.sales(rows, PRODUCTS, STORES)
     for name, query in VIEWS.items():
-        with Pair.open(TABLES + create(VIEW, query), tables) as pair:
-            yield from _kinds(pair, name, query, _edits(rows, rounds))
+        with (
+            Pair.open(TABLES + create(VIEW, query), tables) as pair,
+            PostgresqlPeer.open(TABLES, tables, query) as peer,
+        ):
+            yield from _kinds(pair, peer, name, query, _edits(rows, rounds))
     yield from _untouched(tables, rows, rounds, scale)
     with Pair.open(TABLES + create(VIEW, VIEWS[JOIN]), tables) as pair:
         yield from _batches(pair, rows, scale)
@@ -71,15 +76,19 @@ def _figures(scale: float) -> Iterator[Figure]:
             yield _figure("durable insert", costs, DURABLE_BAR)
 
 
-def _kinds(pair: Pair, name: str, query: str, edits: Sequence[Edit]) -> Iterator[Figure]:
+def _kinds(
+    pair: Pair, peer: PostgresqlPeer | str, name: str, query: str, edits: Sequence[Edit]
+) -> Iterator[Figure]:
     """Yield the figures of one row, by kind of change."""
     costs: dict[str, list[Cost]] = {INSERT: [], UPDATE: [], DELETE: []}
     anew = []
     for edit in edits:
         costs[edit.kind].append(pair.change(edit))
         anew.append(pair.recompute(query))
+        if isinstance(peer, PostgresqlPeer):
+            peer.change(edit)
     wrong = pair.differences(VIEW, query)
-    about = f"DuckDB anew {Cost.middle(anew)}"
+    about = f"DuckDB anew {Cost.middle(anew)}; {peer}"
     for kind, found in costs.items():
         yield _figure(f"{name} {kind}", found, BARS[name], about, wrong)
 

@@ -21,15 +21,12 @@ import pyarrow as pa
 
 import corollary
 from bench.changes.pair import Cost
+from bench.changes.postgresql import MissingError, copy_rows, postgresql
 from bench.figure import Figure
 from bench.process import byte_compile, processor_seconds
 from corollary.database.access.principals import AccessRole
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
-
-sys.path.append(str(Path(__file__).parents[2] / "tests"))  # it stands beside `bench`
-
-from support.postgresql_server import MissingError, postgresql
 
 NAME = "wire"
 ABOUT = "8 clients through the PostgreSQL port: point queries, writes; 300,000 rows as text"
@@ -158,9 +155,7 @@ def _postgresql(rows: int) -> Iterator[Wire]:
         wire = Wire(server.url("postgres"), server.process)
         with wire.connect() as connection, connection.cursor() as cursor:
             cursor.execute(TABLE)
-            with cursor.copy("COPY reading FROM STDIN") as copy:
-                for row in _readings(rows).to_pylist():
-                    copy.write_row(tuple(row.values()))
+            copy_rows(connection, "reading", _readings(rows))
             cursor.execute("ANALYZE reading")
         yield wire
 
