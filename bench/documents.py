@@ -31,7 +31,7 @@ from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.program import compile_query, query_node_name
 from corollary.documents.queries.shape import QueryShape
 from corollary.documents.saved_document import SavedDocument, StreamRow
-from corollary.documents.storage import Storage, WriteBatch
+from corollary.documents.collection import Storage, WriteBatch
 from corollary.documents.stream_state import StreamProcessor
 
 NAME = "documents"

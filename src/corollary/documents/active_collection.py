@@ -19,10 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from corollary.documents.collection import WriteBatch
 from corollary.documents.document import ActiveDocument, Data
 from corollary.documents.errors import ActiveDocumentError, QuerySyntaxError
 from corollary.documents.queries.pattern import DocumentQuery
-from corollary.documents.storage import WriteBatch
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
 from corollary.documents.trees.reader import EXTENSIONS, read_forest
 from corollary.documents.trees.terms import write_terms

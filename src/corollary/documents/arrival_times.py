@@ -9,10 +9,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 
 from corollary.documents.answers.unknown import encode_label
-from corollary.documents.collection import Collection
+from corollary.documents.collection import Collection, WriteBatch, numbers_of
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.queries.comparisons import ClockTest, NumberPool, number_of
-from corollary.documents.storage import WriteBatch, numbers_of
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 
 Time = str | float

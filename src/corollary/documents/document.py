@@ -9,17 +9,15 @@ from corollary.documents.answers.garbage import Collected, collect
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.arrival_times import DocumentTimes, Time, read_time
-from corollary.documents.collection import Collection
+from corollary.documents.collection import Collection, WriteBatch, facts_of, numbers_of
 from corollary.documents.errors import StreamClosedError, UnknownFunctionError
 from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.queries.pattern import DocumentQuery
-from corollary.documents.storage import WriteBatch, facts_of, numbers_of
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import write_terms
 from corollary.documents.trees.xml import ReadOptions
-from corollary.documents.types.active_types import expand_calls
 from corollary.documents.types.check_conformance import (
     Conformance,
     check_collectable,
@@ -31,7 +29,7 @@ from corollary.documents.types.check_update import (
     check_single_answer,
     check_type,
 )
-from corollary.documents.types.function_types import Function, FunctionState, Grammar
+from corollary.documents.types.function_types import Function, FunctionState, Grammar, expand_calls
 from corollary.documents.types.read_type import GivenType, function_type
 from corollary.documents.view import View
 from corollary.errors import InputError

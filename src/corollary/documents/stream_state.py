@@ -35,12 +35,11 @@ from uuid import uuid4
 from corollary.data_class import dataclass
 from corollary.documents.active_collection import ActiveCollection
 from corollary.documents.arrival_times import read_time
-from corollary.documents.collection import Collection
+from corollary.documents.collection import Collection, WriteBatch
 from corollary.documents.document import ActiveDocument
 from corollary.documents.queries.comparisons import number_of
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.saved_document import DocumentEvent, SavedDocument, StreamRow, note_seen
-from corollary.documents.storage import WriteBatch
 from corollary.documents.trees.forest import Forest, ForestNode, NodeKind
 from corollary.documents.trees.reader import read_forest
 from corollary.documents.trees.terms import read_terms, write_terms

@@ -19,7 +19,7 @@ from corollary.streaming.frames import FrameReader
 from support.streaming.stream_frames import Frame, frame
 shape = db.relation("e").shape
 """
-VIEWS = "from pathlib import Path\nfrom corollary.documents.views_file import read_views\n"
+VIEWS = "from pathlib import Path\nfrom corollary.documents.input_files import read_views\n"
 
 
 @dataclass(frozen=True)

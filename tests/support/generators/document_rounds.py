@@ -11,9 +11,8 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from corollary.documents.collection import Collection
+from corollary.documents.collection import Collection, WriteBatch
 from corollary.documents.document import ActiveDocument
-from corollary.documents.storage import WriteBatch
 from corollary.documents.view import View
 from oracles import document_types as typed_oracle
 from oracles import documents as oracle

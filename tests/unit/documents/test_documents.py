@@ -583,7 +583,7 @@ def test_xquery_is_printed() -> None:
 
 
 def test_files_of_views(place: Path) -> None:
-    from corollary.documents.views_file import read_views
+    from corollary.documents.input_files import read_views
 
     path = put("views.txt", "# views\nlate: /r[pay/*$o]\n\n/r/b\n")
     assert read_views(path) == {"late": "/r[pay/*$o]", "view4": "/r/b"}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from corollary.documents.collection import WriteBatch
 from corollary.documents.document import ActiveDocument
-from corollary.documents.storage import WriteBatch
 from corollary.documents.trees.forest import Forest, ForestNode, NodeKind
 from corollary.documents.view import View
 

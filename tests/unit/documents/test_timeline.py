@@ -6,8 +6,8 @@ import pytest
 
 from corollary.documents.document import ActiveDocument
 from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.input_files import FileUpdate, read_updates
 from corollary.documents.timeline import ViewTimeline
-from corollary.documents.updates_file import FileUpdate, read_updates
 from support.command_line import cli, of_json
 
 MATCH = "documents", "match", "--doc", "s[!f !g]", "--query", "/s[a/*$x][b/*$x]"

@@ -139,9 +139,9 @@ def match(
     with output.reporting() as console:
         from corollary.documents.active_collection import ActiveCollection
         from corollary.documents.answers.search_limits import SearchLimits
+        from corollary.documents.input_files import read_updates
         from corollary.documents.timeline import START, ViewTimeline
         from corollary.documents.trees.xml import ReadOptions
-        from corollary.documents.updates_file import read_updates
 
         given = [(name, place_of(text)) for name, text in update]
         options = {
@@ -435,8 +435,8 @@ def watch(
           --template 'orders=shop[!web]' --template 'stock=store[!carrier]'
     """
     with output.reporting() as console:
+        from corollary.documents.input_files import read_views
         from corollary.documents.spark import ARRIVALS, wait, watch
-        from corollary.documents.views_file import read_views
         from corollary.engines.spark.session import local_session
 
         queries = read_views(views)

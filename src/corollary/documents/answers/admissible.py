@@ -27,9 +27,8 @@ from itertools import product
 
 from corollary.data_class import dataclass
 from corollary.documents.answers.canonical import Overlay, fresh_labels
-from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Group, Node
+from corollary.documents.queries.shape import ConjunctivePattern, Group, Node
 from corollary.documents.trees.forest import ROOT, ForestNode, NodeKind
 from corollary.documents.types.completions import Completions
 from corollary.documents.types.constraints import (
@@ -325,11 +324,11 @@ class _Filling:
             above = tree.parents[call]
             for _, production in whole.open_candidates(above):
                 for type_ in sorted(whole.brought_types(supplier, production)):
-                    made = self.maker.grow(type_, _path(whole, above), pattern)
+                    made = self.maker.grow(type_, tree.path(above), pattern)
                     if made is not None:
                         found[made] = None
             if supplier.type != ANY:
-                made = self.maker.grow(supplier.type, _path(whole, above), pattern)
+                made = self.maker.grow(supplier.type, tree.path(above), pattern)
                 if made is not None:
                     found[made] = None
         return [*found]
@@ -391,18 +390,10 @@ class _Filling:
                 rest = [other for other in free if not (other.is_once and other is each)]
                 supplies = [Supply(brought[other], other.is_once) for other in rest]
                 if type_ in brought[each] and has_fit(production, more, supplies, whole.budget):
-                    tree = self.maker.grow(type_, _path(whole, number))
+                    tree = self.maker.grow(type_, whole.tree.path(number))
                     if tree is not None:
                         return each.name, type_, tree
         return None
-
-
-def _path(completions: Completions, number: int) -> LabelPath:
-    tree, labels = completions.tree, list[str]()
-    while number in tree.parents:
-        labels.append(tree.labels[number])
-        number = tree.parents[number]
-    return tuple(reversed(labels))
 
 
 def _types_of_tree(completions: Completions, tree: GrownTree) -> Types:

@@ -24,6 +24,7 @@ from itertools import product
 from json import dumps, loads
 
 from corollary.data_class import dataclass
+from corollary.documents.answers.matching import RowAlgebra
 from corollary.documents.answers.unknown import (
     UNKNOWN,
     EncodedRow,
@@ -68,7 +69,7 @@ def _pairs(assumption: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class AssumingRows:
+class AssumingRows(RowAlgebra):
     """The algebra of rows with assumptions."""
 
     budget: WorkBudget

@@ -6,9 +6,8 @@ from itertools import count
 
 from corollary.documents.answers.scenarios import Scenario
 from corollary.documents.answers.unknown import Unknown, decode_label
-from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Fork, Group, Node, QueryShape
+from corollary.documents.queries.shape import ConjunctivePattern, Fork, Group, Node, QueryShape
 from corollary.documents.trees.document_tree import DocumentTree
 from corollary.documents.trees.forest import ROOT, ForestNode, NodeKind
 

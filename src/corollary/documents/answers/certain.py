@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from corollary.data_class import dataclass
 from corollary.documents.answers.question import Question
@@ -50,6 +50,7 @@ class Outline:
 
 
 Outlines = frozenset[Outline]
+_Found = TypeVar("_Found")
 
 
 class Certainty:
@@ -150,8 +151,8 @@ def _group_with_labels(group: Group, labels: Mapping[str, str]) -> Group | None:
     return replace(group, branches=tuple(branches))
 
 
-class Avoidance:
-    """Looks for a completion in which none of some patterns matches."""
+class OutlineSearch:
+    """What completions match of some patterns, by the outlines of their trees and nodes."""
 
     def __init__(
         self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
@@ -166,31 +167,7 @@ class Avoidance:
             if isinstance(part, Node)
         ]
         self._labels = frozenset(each.label for each in self._nodes if each.label is not None)
-        self._trees: dict[Types, Outlines] = {}
-
-    def is_avoided(self) -> bool:
-        """Whether there is one.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
-        tree = self._completions.tree
-        tables: dict[int, dict[str, Outlines]] = {}
-        closed: dict[int, Outline] = {}
-        is_open = set(self._completions.open_nodes)
-        for number in sorted(tree.labels, reverse=True):
-            if tree.kinds[number] is NodeKind.FUNCTION:
-                continue
-            self._budget.spend()
-            if number in is_open:
-                tables[number] = self._table(number, tables, closed)
-            else:
-                below = [closed[child] for child in tree.children[number] if child in closed]
-                closed[number] = self._outline(tree.labels[number], tree.kinds[number], below)
-        if tree.root not in is_open:
-            return not closed[tree.root].here & self._roots
-        found = tables[tree.root].get(self._completions.grammar.start, frozenset())
-        return any(not each.here & self._roots for each in found)
+        self._closed = self._closed_outlines()
 
     def _outline(self, label: str | None, kind: NodeKind, below: Sequence[Outline]) -> Outline:
         """Return the outline of a node above others; None is a label that no query has."""
@@ -205,7 +182,114 @@ class Avoidance:
         )
         return Outline(here, deep)
 
-    # --- trees of types --------------------------------------------------------------------------
+    def _closed_outlines(self) -> dict[int, Outline]:
+        """Return the outlines of the nodes below which nothing can come."""
+        tree, is_open = self._completions.tree, set(self._completions.open_nodes)
+        found: dict[int, Outline] = {}
+        for number in sorted(tree.labels, reverse=True):
+            if tree.kinds[number] is not NodeKind.FUNCTION and number not in is_open:
+                self._budget.spend()
+                below = [found[child] for child in tree.children[number] if child in found]
+                found[number] = self._outline(tree.labels[number], tree.kinds[number], below)
+        return found
+
+    def _roots_of(
+        self, chosen: Sequence[Production], *, is_least: bool
+    ) -> Iterator[tuple[str | None, NodeKind]]:
+        """Yield the labels and kinds of roots; labels that no query has are one, None.
+
+        Where all labels are allowed, None matches least.
+        """
+        kinds = {each.kind for each in chosen if each.kind is not None}
+        if len(kinds) > 1:
+            return
+        labels: set[str | None] = {None, *self._labels}
+        limits = [each.labels for each in chosen if each.labels is not None]
+        if is_least and not limits:
+            labels = {None}
+        elif limits:
+            allowed = frozenset.intersection(*limits)
+            labels = {*(allowed & self._labels), *([None] if allowed - self._labels else [])}
+        yield from ((label, next(iter(kinds), NodeKind.ELEMENT)) for label in labels)
+
+    def _choices(
+        self, number: int, tables: Mapping[int, Mapping[str, _Found]]
+    ) -> Iterator[tuple[str, Production, Counter[Types], list[_Found]]]:
+        """Yield the productions that an open node can have, and choices for its open children.
+
+        Args:
+            number: the node.
+            tables: what was found for its children, by their types.
+        """
+        counts, open_, _ = self._completions.children(number)
+        for name, production in self._completions.open_candidates(number):
+            fit = production.types
+            options = [
+                [(type_, found) for type_, found in tables[child].items() if type_ in fit]
+                for child in open_
+            ]
+            for chosen in product(*options):
+                self._budget.spend()
+                children = counts + Counter(frozenset({type_}) for type_, _ in chosen)
+                yield name, production, children, [found for _, found in chosen]
+
+    def _families(
+        self, number: int, production: Production, children: Counter[Types], *, is_least: bool
+    ) -> Iterator[list[tuple[Supplier, str]]]:
+        """Yield the families of trees that may come to a node: who brings them, and their types.
+
+        Of the least ones, no family contains another. Otherwise, beside what the type requires,
+        there are no more trees than query nodes: each needs one match.
+        """
+        called = self._completions.children(number)[2]
+        offers = [
+            (at, type_)
+            for at, supplier in enumerate(called)
+            for type_ in sorted(self._completions.brought_types(supplier, production))
+        ]
+        most = 0 if is_least else len(self._nodes)
+        if production != ANYTHING:
+            most += sum(child.is_required for child in production.children)
+            most += sum(children.values()) * sum(map(len, production.groups))
+        found: list[Counter[tuple[int, str]]] = []
+        for size in range(most + 1 if offers else 1):
+            for family in combinations_with_replacement(offers, size):
+                self._budget.spend()
+                answers = Counter(at for at, _ in family)
+                if any(called[at].is_once and times > 1 for at, times in answers.items()):
+                    continue
+                if is_least and any(before <= Counter(family) for before in found):
+                    continue
+                more = Counter(frozenset({type_}) for _, type_ in family)
+                if production == ANYTHING or has_fit(production, children + more, (), self._budget):
+                    found.append(Counter(family))
+                    yield [(called[at], type_) for at, type_ in family]
+
+
+class Avoidance(OutlineSearch):
+    """Looks for a completion in which none of some patterns matches."""
+
+    def __init__(
+        self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
+    ) -> None:
+        super().__init__(completions, patterns, budget)
+        self._trees: dict[Types, Outlines] = {}
+
+    def is_avoided(self) -> bool:
+        """Whether there is one.
+
+        Raises:
+            WorkLimitError: it takes more than the budget.
+        """
+        tree = self._completions.tree
+        if tree.root in self._closed:
+            return not self._closed[tree.root].here & self._roots
+        tables: dict[int, dict[str, Outlines]] = {}
+        for number in self._completions.open_nodes:
+            self._budget.spend()
+            tables[number] = self._table(number, tables)
+        found = tables[tree.root].get(self._completions.grammar.start, frozenset())
+        return any(not each.here & self._roots for each in found)
 
     def _outlines(self, types: Types) -> Outlines:
         """Return the least outlines of the trees that are of all of some types."""
@@ -237,94 +321,26 @@ class Avoidance:
                 options = [self._trees[each - {ANY}] for each in family]
                 for below in product(*options):
                     self._budget.spend()
-                    for label, kind in self._roots_of(chosen, is_leaf=not family):
-                        yield self._outline(label, kind, below)
-
-    def _roots_of(
-        self, chosen: Sequence[Production], *, is_leaf: bool
-    ) -> Iterator[tuple[str | None, NodeKind]]:
-        """Yield the labels and kinds of roots; labels that no query has are one, None."""
-        allowed: frozenset[str] | None = None
-        kinds = {each.kind for each in chosen if each.kind is not None}
-        for each in chosen:
-            if each.labels is not None:
-                allowed = each.labels if allowed is None else allowed & each.labels
-        if len(kinds) > 1 or (kinds and not is_leaf):
-            return
-        kind = next(iter(kinds), NodeKind.ELEMENT)
-        labels: set[str | None] = {None} if allowed is None else set(allowed & self._labels)
-        if allowed is not None and allowed - self._labels:
-            labels.add(None)
-        yield from ((label, kind) for label in labels)
-
-    # --- nodes of the document -------------------------------------------------------------------
+                    for label, kind in self._roots_of(chosen, is_least=True):
+                        if kind is NodeKind.ELEMENT or not family:
+                            yield self._outline(label, kind, below)
 
     def _table(
-        self,
-        number: int,
-        tables: Mapping[int, Mapping[str, Outlines]],
-        closed: Mapping[int, Outline],
+        self, number: int, tables: Mapping[int, Mapping[str, Outlines]]
     ) -> dict[str, Outlines]:
         """Return the types that an open node can have, with its least outlines for each."""
-        whole = self._completions
-        label, kind = whole.tree.labels[number], whole.tree.kinds[number]
-        counts, open_, called = whole.children(number)
-        fixed = [closed[child] for child in whole.tree.children[number] if child in closed]
-        least = Outline(
-            frozenset[int]().union(*(each.here for each in fixed)),
-            frozenset[int]().union(*(each.below for each in fixed)),
-        )
+        tree = self._completions.tree
+        label, kind = tree.labels[number], tree.kinds[number]
+        fixed = [self._closed[child] for child in tree.children[number] if child in self._closed]
         found: dict[str, list[Outline]] = {}
-        for name, production in whole.open_candidates(number):
-            options = [
-                [
-                    (type_, tables[child][type_])
-                    for type_ in tables[child]
-                    if type_ in production.types
-                ]
-                for child in open_
-            ]
-            for chosen in product(*options):
-                self._budget.spend()
-                children = counts + Counter(frozenset({type_}) for type_, _ in chosen)
-                several = [outlines for _, outlines in chosen]
-                for added in self._additions(production, children, called):
-                    brought = [self._outlines(types) for types in added]
-                    for below in product(*several, *brought):
-                        self._budget.spend()
-                        outline = self._outline(label, kind, [least, *below])
-                        found.setdefault(name, []).append(outline)
+        for name, production, children, several in self._choices(number, tables):
+            for family in self._families(number, production, children, is_least=True):
+                brought = [self._outlines(frozenset({type_, by.type})) for by, type_ in family]
+                for below in product(*several, *brought):
+                    self._budget.spend()
+                    outline = self._outline(label, kind, [*fixed, *below])
+                    found.setdefault(name, []).append(outline)
         return {name: _least(outlines) for name, outlines in found.items()}
-
-    def _additions(
-        self, production: Production, children: Counter[Types], called: Sequence[Supplier]
-    ) -> Iterator[list[Types]]:
-        """Yield the least families of trees that have to come: each is of some types at once."""
-        whole = self._completions
-        if production == ANYTHING:
-            yield []
-            return
-        offers = [
-            (at, type_)
-            for at, supplier in enumerate(called)
-            for type_ in sorted(whole.brought_types(supplier, production))
-        ]
-        most = sum(child.is_required for child in production.children)
-        most += sum(children.values()) * sum(map(len, production.groups))
-        found: list[Counter[tuple[int, str]]] = []
-        for size in range(most + 1):
-            for family in combinations_with_replacement(offers, size):
-                self._budget.spend()
-                chosen = Counter(family)
-                answers = Counter(at for at, _ in family)
-                if any(called[at].is_once and times > 1 for at, times in answers.items()):
-                    continue
-                if any(before <= chosen for before in found):
-                    continue
-                more = Counter(frozenset({type_}) for _, type_ in family)
-                if has_fit(production, children + more, (), self._budget):
-                    found.append(chosen)
-                    yield [frozenset({type_, called[at].type}) for at, type_ in family]
 
 
 def _has_all(group: Group, children: frozenset[int], deep: frozenset[int]) -> bool:

@@ -23,8 +23,7 @@ Both are NP-hard. Beyond the limits what is possible is what the rules say, with
 what is sure is what holds already: bounds on the safe side.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, product
 
@@ -46,20 +45,20 @@ from corollary.documents.answers.unknown import (
     decode_label,
     decode_row,
     encode_label,
-    encode_one_of,
     is_unknown,
     range_of,
 )
-from corollary.documents.queries.conjunctive import (
+from corollary.documents.queries.shape import (
     ConjunctivePattern,
+    Root,
     classes_in,
     labels_in,
     with_labels,
 )
-from corollary.documents.queries.shape import Root
 from corollary.documents.types.completions import Completions
 from corollary.documents.types.constraints import constrained_values
 from corollary.documents.types.function_types import ANY, Function, labels_of
+from corollary.documents.types.grammar_offers import LabelChoices
 from corollary.documents.types.independent_results import CallResult, independent_results
 from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
@@ -274,28 +273,22 @@ class _CompletedSearch:
         query = frozenset(
             label for pattern, _ in scenario.contributions for label in labels_in(pattern)
         )
-        mentioned = sorted(self._mentioned | query)
-        blank = " " * (1 + max(map(len, mentioned), default=0))  # longer than any label
-        strangers = [f"{blank}{at}" for at in range(len(open_))]
-        options = [[strangers[at], *mentioned, *strangers[:at]] for at in range(len(open_))]
-        for chosen in product(*options):
-            self._budget.spend()
-            if any(each in strangers and chosen[strangers.index(each)] != each for each in chosen):
-                continue  # a stranger is that of the first class that it is chosen for
-            labels = {**known, **dict(zip(open_, chosen, strict=True))}
-            if not self._may_hold(root, labels, strangers):
+        choices = LabelChoices(open_, self._mentioned | query, self._budget)
+        for choice in choices:
+            labels = {**known, **choice}
+            if not self._may_hold(root, labels, choices):
                 continue
             is_admitted, is_witnessed = self._admit(_demands(scenario, labels))
             if is_admitted:
-                is_witnessed = is_witnessed and len({*chosen}) == len(chosen)
-                for symbols in self._symbols(dict(zip(open_, chosen, strict=True)), strangers):
+                is_witnessed = is_witnessed and len({*choice.values()}) == len(choice)
+                for symbols in choices.symbols(choice, self._labels):
                     values = dict.fromkeys(root.node.columns, UNKNOWN)
                     values |= {name: encode_label(label) for name, label in known.items()}
                     row = matching.answer_of(root, {**values, **symbols})
                     if is_witnessed:
                         self._witnessed.add(row)
                     yield row
-                if list(chosen) == strangers:  # any label does
+                if choices.is_free(choice):  # any label does
                     return
 
     def _admit(self, demands: Mapping[str, list[ConjunctivePattern]]) -> tuple[bool, bool]:
@@ -330,31 +323,16 @@ class _CompletedSearch:
         return matching.match_added(tree, shape, self._tables, {*tree.grown, tree.root})
 
     @staticmethod
-    def _may_hold(root: Root, labels: Mapping[str, str], strangers: Sequence[str]) -> bool:
+    def _may_hold(root: Root, labels: Mapping[str, str], choices: LabelChoices) -> bool:
         if not root.conditions:
             return True
+        strange = (None, *choices.strangers.values())
         return root.conditions.may_hold(
             {
-                name: None if labels.get(name) in (None, *strangers) else labels[name]
+                name: None if labels.get(name) in strange else labels[name]
                 for name in root.conditions.classes
             }
         )
-
-    def _symbols(
-        self, chosen: Mapping[str, str], strangers: Sequence[str]
-    ) -> Iterator[dict[str, str]]:
-        """Yield what rows have for classes whose labels are chosen."""
-        uses = Counter(chosen.values())
-        shared = [each for each in strangers if uses[each] > 1]
-        for meant in product(self._labels, repeat=len(shared)):
-            self._budget.spend()
-            labels = dict(zip(shared, meant, strict=True))
-            yield {
-                name: UNKNOWN
-                if label in strangers and label not in labels
-                else encode_one_of([encode_label(labels.get(label, label))])
-                for name, label in chosen.items()
-            }
 
     # --- what is sure ----------------------------------------------------------------------------
 

@@ -16,11 +16,10 @@ With the type `r[(a | b), c?]`, the document `r[!f !g]` and the query `/r/c`, `f
 bring the `c`, while `g` brings an `a`. With `/r[a or b]` nothing is: that is sure.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import product
 
-from corollary.documents.answers.certain import Avoidance, Certainty, Outline
+from corollary.documents.answers.certain import Certainty, Outline, OutlineSearch
 from corollary.documents.answers.completed_answers import CANDIDATES_MAX, CompletedAnswers
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_limits import SearchLimits
@@ -35,7 +34,7 @@ from corollary.documents.answers.usefulness import Usefulness
 from corollary.documents.queries.shape import Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.completions import Completions
-from corollary.documents.types.content_fit import Types, has_fit
+from corollary.documents.types.content_fit import Types
 from corollary.documents.types.function_types import ANY, ANYTHING, Production
 from corollary.documents.types.node_types import Supplier
 from corollary.engines.budget import WorkBudget, WorkLimitError
@@ -119,7 +118,7 @@ def _answers(completed: CompletedAnswers) -> list[EncodedRow]:
     return [*found]
 
 
-class _DifferenceSearch(Avoidance):
+class _DifferenceSearch(OutlineSearch):
     """Looks for completions in which patterns match, but not without what a function brings."""
 
     def __init__(
@@ -127,7 +126,6 @@ class _DifferenceSearch(Avoidance):
     ) -> None:
         super().__init__(completions, patterns, budget)
         self._every: dict[Types, frozenset[Outline]] = {}
-        self._closed = self._closed_outlines()
 
     def is_useful(self, function: str) -> bool:
         """Whether there is such a completion.
@@ -168,21 +166,9 @@ class _DifferenceSearch(Avoidance):
                 raise UndecidedError
             production = plain[0] if plain else several[0]
             for below in self._unions(production):
-                for label, kind in self._all_roots_of(several):
+                for label, kind in self._roots_of(several, is_least=False):
                     if kind is NodeKind.ELEMENT or below == NOTHING:
                         yield self._outline(label, kind, [below])
-
-    def _all_roots_of(self, chosen: Sequence[Production]) -> Iterator[tuple[str | None, NodeKind]]:
-        """Yield the labels and kinds of roots; labels that no query has are one, None."""
-        kinds = {each.kind for each in chosen if each.kind is not None}
-        if len(kinds) > 1:
-            return
-        labels: set[str | None] = {None, *self._labels}
-        for each in chosen:
-            if each.labels is not None:
-                others = {None} if each.labels - self._labels else set()
-                labels &= {*each.labels, *others}
-        yield from ((label, next(iter(kinds), NodeKind.ELEMENT)) for label in labels)
 
     def _unions(self, production: Production) -> set[Outline]:
         """Return what the children of a tree can match together."""
@@ -216,47 +202,23 @@ class _DifferenceSearch(Avoidance):
 
     # --- nodes of the document -------------------------------------------------------------------
 
-    def _closed_outlines(self) -> dict[int, Outline]:
-        """Return the outlines of the nodes below which nothing can come."""
-        tree, is_open = self._completions.tree, set(self._completions.open_nodes)
-        found: dict[int, Outline] = {}
-        for number in sorted(tree.labels, reverse=True):
-            if tree.kinds[number] is not NodeKind.FUNCTION and number not in is_open:
-                self._budget.spend()
-                below = [found[child] for child in tree.children[number] if child in found]
-                found[number] = self._outline(tree.labels[number], tree.kinds[number], below)
-        return found
-
     def _pairs(
         self, number: int, tables: Mapping[int, Mapping[str, list[Pair]]], function: str
     ) -> dict[str, list[Pair]]:
         """Return the types that an open node can have, with the best pairs for each."""
-        whole = self._completions
-        tree = whole.tree
+        tree = self._completions.tree
         label, kind = tree.labels[number], tree.kinds[number]
-        counts, open_, called = whole.children(number)
         fixed = NOTHING
         for child in tree.children[number]:
             if child in self._closed:
                 fixed = _union(fixed, _lifted(self._closed[child]))
         found: dict[str, list[Pair]] = {}
-        for name, production in whole.open_candidates(number):
-            fit = production.types
-            options = [
-                [(type_, pairs) for type_, pairs in tables[child].items() if type_ in fit]
-                for child in open_
-            ]
-            for chosen in product(*options):
-                children = counts + Counter(frozenset({type_}) for type_, _ in chosen)
-                below = [pairs for _, pairs in chosen]
-                for family in self._families(production, children, called):
-                    brought = [self._brought_pairs(each, function) for each in family]
-                    for full, rest in self._joined(fixed, [*below, *brought]):
-                        pair = (
-                            self._outline(label, kind, [full]),
-                            self._outline(label, kind, [rest]),
-                        )
-                        found.setdefault(name, []).append(pair)
+        for name, production, children, below in self._choices(number, tables):
+            for family in self._families(number, production, children, is_least=False):
+                brought = [self._brought_pairs(each, function) for each in family]
+                for full, rest in self._joined(fixed, [*below, *brought]):
+                    pair = self._outline(label, kind, [full]), self._outline(label, kind, [rest])
+                    found.setdefault(name, []).append(pair)
         return {name: _best(pairs) for name, pairs in found.items()}
 
     def _brought_pairs(self, tree: tuple[Supplier, str], function: str) -> list[Pair]:
@@ -280,30 +242,6 @@ class _DifferenceSearch(Avoidance):
                 ]
             )
         return found
-
-    def _families(
-        self, production: Production, children: Counter[Types], called: Sequence[Supplier]
-    ) -> Iterator[list[tuple[Supplier, str]]]:
-        """Yield the families of trees that may come: by whom they are brought, and their types."""
-        whole = self._completions
-        offers = [
-            (at, type_)
-            for at, supplier in enumerate(called)
-            for type_ in sorted(whole.brought_types(supplier, production))
-        ]
-        most = len(self._nodes)
-        if production != ANYTHING:
-            most += sum(child.is_required for child in production.children)
-            most += sum(children.values()) * sum(map(len, production.groups))
-        for size in range(most + 1 if offers else 1):
-            for family in combinations_with_replacement(offers, size):
-                self._budget.spend()
-                answers = Counter(at for at, _ in family)
-                if any(called[at].is_once and times > 1 for at, times in answers.items()):
-                    continue
-                more = Counter(frozenset({type_}) for _, type_ in family)
-                if production == ANYTHING or has_fit(production, children + more, (), self._budget):
-                    yield [(called[at], type_) for at, type_ in family]
 
 
 def _lifted(outline: Outline) -> Outline:

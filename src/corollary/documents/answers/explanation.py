@@ -11,8 +11,6 @@ from corollary.documents.answers.scenarios import ScenarioSearch
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import Answer, decode_row, encode_label
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, Root
-from corollary.documents.trees.document_tree import DocumentTree
-from corollary.documents.trees.forest import NodeKind
 from corollary.engines.budget import WorkLimitError
 
 
@@ -120,7 +118,7 @@ def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
     for root in question.shape.roots:
         found = search.of_root(root, row)
         if found is not None:
-            return tuple(filter(None, (_path(question.nodes, each) for each in found)))
+            return tuple(filter(None, ("/".join(question.nodes.path(each)) for each in found)))
     return ()
 
 
@@ -134,14 +132,6 @@ def _same_key(question: Question, answer: Answer) -> Answer | None:
 
 def _shown(answer: Answer) -> str:
     return f"({', '.join(map(str, answer))})"
-
-
-def _path(nodes: DocumentTree, number: int) -> str:
-    labels = []
-    while number in nodes.parents and nodes.kinds[number] is not NodeKind.COLLECTION:
-        labels.append(nodes.labels[number])
-        number = nodes.parents[number]
-    return "/".join(reversed(labels))
 
 
 # --- the match of a sure answer ------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import assert_never
 
 from corollary.data_class import dataclass
 from corollary.documents.answers.question import Question
+from corollary.documents.collection import Storage
 from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Fork, Group, Node
-from corollary.documents.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

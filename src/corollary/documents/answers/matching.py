@@ -7,16 +7,19 @@ pos, `within` is in; without functions, they are sure and sin.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Protocol, assert_never
 
 from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNIT_ROWS,
+    UNKNOWN,
     EncodedRow,
     Tuples,
     decode_label,
     encode_label,
+    encode_one_of,
     join,
 )
 from corollary.documents.queries.pattern import Axis
@@ -26,34 +29,13 @@ from corollary.documents.types.constraints import LabelledTree
 from corollary.engines.budget import WorkBudget
 
 
-class RowAlgebra(Protocol):
-    """How rows are made, joined and projected; what they hold besides labels is its own."""
+class RowAlgebra:
+    """How rows are made, joined and projected: rows of labels and unknowns, and nothing besides."""
 
     @property
     def unit(self) -> Tuples:
         """The one row without columns."""
-
-    def of_row(self, row: EncodedRow) -> Tuples:
-        """Return a row as the only one."""
-
-    def join(
-        self,
-        left: Tuples,
-        left_columns: Sequence[str],
-        right: Tuples,
-        right_columns: Sequence[str],
-        columns: Sequence[str],
-    ) -> Tuples:
-        """Return the natural join of two sets of rows, with some of its columns."""
-
-    def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
-        """Return rows with some of their columns."""
-
-
-class PlainRows:
-    """Rows of labels and unknowns, and nothing besides."""
-
-    unit = UNIT_ROWS
+        return UNIT_ROWS
 
     def of_row(self, row: EncodedRow) -> Tuples:
         """Return a row as the only one."""
@@ -75,7 +57,7 @@ class PlainRows:
         return frozenset(tuple(row[at] for at in places) for row in rows)
 
 
-PLAIN = PlainRows()
+PLAIN = RowAlgebra()
 CallResults = Callable[[Node, str], Tuples]
 """What a function can bring for a query node: rows over its columns."""
 
@@ -259,6 +241,58 @@ def match_group(
         if not rows:
             break
     return rows
+
+
+def nodes_in(group: Group) -> Iterator[Node]:
+    """Yield the query nodes of a group's branches and of their alternatives, not those below."""
+    for branch in group.branches:
+        match branch:
+            case Node():
+                yield branch
+            case Fork(alternatives=alternatives):
+                for alternative in alternatives:
+                    yield from nodes_in(alternative)
+            case _:
+                assert_never(branch)
+
+
+def match_new(
+    node: Node, rows: Tuples, results: Callable[[Node], Tuples], algebra: RowAlgebra = PLAIN
+) -> Tuples:
+    """Return the rows of a query node at a new node.
+
+    Args:
+        node: the query node.
+        rows: of the new node itself.
+        results: what matches further query nodes below it.
+        algebra: of the rows.
+    """
+    within = {each.number: results(each) for each in nodes_in(node.group)}
+    found = match_group(node.group, rows, within, algebra)
+    last = node.group.prefixes[-1]
+    return algebra.project(found, [last.index(name) for name in node.columns])
+
+
+@cache  # for each query node above, everything below would be computed again
+def call_results(node: Node) -> Tuples:
+    """Return brought(c): the rows of all matches of a query node by new nodes only.
+
+    A new node with a label in the query is known by it; any other is `?`. Where two labels of a
+    class meet, there is no such match; a fork has those of all its alternatives.
+    """
+    return _results(node, UNKNOWN if node.label is None else encode_label(node.label))
+
+
+def call_results_from(node: Node, roots: frozenset[str]) -> Tuples:
+    """Return the rows of matches by new nodes whose own label is one of some."""
+    if not roots or node.label is not None:
+        return call_results(node) if node.label in roots else NO_ROWS
+    return _results(node, encode_one_of(map(encode_label, roots)))
+
+
+def _results(node: Node, label: str) -> Tuples:
+    # When the node comes is not known, either.
+    return match_new(node, frozenset({node.own_row(label, UNKNOWN)}), call_results)
 
 
 def in_range(tree: Tree, tables: MatchTables, node: Node, number: int) -> Iterator[int]:

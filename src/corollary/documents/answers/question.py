@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from corollary.data_class import dataclass
-from corollary.documents.answers.call_results import call_results
+from corollary.documents.answers.matching import call_results
 from corollary.documents.answers.unknown import NO_ROWS, Answer, Tuples, decode_row
 from corollary.documents.collection import MaintainedQuery
 from corollary.documents.queries.shape import Node, QueryShape

@@ -18,12 +18,15 @@ from corollary.data_class import dataclass
 from corollary.documents.answers import matching
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.unknown import UNKNOWN, encode_label, meet
-from corollary.documents.queries.conjunctive import (
+from corollary.documents.queries.shape import (
     ConjunctivePattern,
+    Fork,
+    Group,
+    Node,
+    Root,
     classes_in,
     expand_alternatives,
 )
-from corollary.documents.queries.shape import Fork, Group, Node, Root
 from corollary.documents.trees.forest import NodeKind
 from corollary.engines.budget import WorkBudget
 

@@ -26,12 +26,18 @@ same, it is exact.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
 
 from corollary.data_class import dataclass
 from corollary.documents.answers import assumptions
-from corollary.documents.answers.call_results import call_results, call_results_from
-from corollary.documents.answers.matching import answer_of, match_group, match_tables, passes_test
+from corollary.documents.answers.matching import (
+    answer_of,
+    call_results,
+    call_results_from,
+    match_new,
+    match_tables,
+    nodes_in,
+    passes_test,
+)
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import (
@@ -42,7 +48,7 @@ from corollary.documents.answers.unknown import (
     encode_one_of,
 )
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Fork, Group, Node
+from corollary.documents.queries.shape import Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.function_types import Function, Grammar, labels_of, roots_allowed
 from corollary.documents.types.grammar_offers import single_offers, stream_rows
@@ -177,7 +183,7 @@ def _nodes_in_reach(question: Question, function: str) -> list[Node]:
         for number in reversed(above):
             if number != call:
                 here = [each for each in here if passes_test(each, tree, number)]
-                branches = [each for node in here for each in _branches_of(node.group)]
+                branches = [each for node in here for each in nodes_in(node.group)]
                 deep |= {each.number: each for each in branches if each.axis is Axis.DESCENDANT}
                 near = {each.number: each for each in branches if each.axis is Axis.CHILD}
                 here = [*(near | deep).values()]
@@ -245,23 +251,9 @@ def _single_results(
         return assumptions.lift(call_results(node), assumption)
     allowed = UNKNOWN if roots is None else encode_one_of(map(encode_label, roots))
     row = node.own_row(assumptions.root_label(name), UNKNOWN)
-    own = frozenset({(*row, assumptions.assume(name, allowed))})
-    within = {
-        each.number: assumptions.lift(call_results(each)) for each in _branches_of(node.group)
-    }
-    rows = match_group(node.group, own, within, algebra)
-    last = node.group.prefixes[-1]
-    return algebra.project(rows, [last.index(each) for each in node.columns])
+    rows = frozenset({(*row, assumptions.assume(name, allowed))})
 
+    def below(each: Node) -> Tuples:
+        return assumptions.lift(call_results(each))
 
-def _branches_of(group: Group) -> Iterator[Node]:
-    """Yield the query nodes of a group's branches and of their alternatives, not those below."""
-    for branch in group.branches:
-        match branch:
-            case Node():
-                yield branch
-            case Fork(alternatives=alternatives):
-                for alternative in alternatives:
-                    yield from _branches_of(alternative)
-            case _:
-                assert_never(branch)
+    return match_new(node, rows, below, algebra)

@@ -9,8 +9,9 @@ Queries over several documents are patterns on one tree, with the documents belo
     doc("a")/r[b$x] and collection()$d//c$x      /*["a"/r[b$x]][*$d//c$x]
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
@@ -20,7 +21,15 @@ from lark import Lark, Transformer, UnexpectedToken, v_args
 
 from corollary.data_class import dataclass
 from corollary.documents.errors import QuerySyntaxError
-from corollary.documents.queries.conditions import WrittenCondition, read_conditions
+from corollary.documents.queries.comparisons import (
+    MAX_COMPARED_CLASSES,
+    MAX_UNEQUAL,
+    NOW,
+    Conditions,
+    LabelDifference,
+    NumberComparison,
+    literal_number,
+)
 from corollary.documents.queries.pattern import (
     Axis,
     Branch,
@@ -126,6 +135,20 @@ class _Token:
     text: str
     span: Span
     next: "_Token | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenCondition:
+    """`$d - $p > 3600`: two sums of operands with their signs, and how they are compared."""
+
+    left: tuple[_Token, ...]
+    operator: _Token
+    right: tuple[_Token, ...]
+
+    @property
+    def operands(self) -> tuple[_Token, ...]:
+        """The operands of both sides."""
+        return (*self.left[::2], *self.right[::2])
 
 
 class _AllTerminals:
@@ -363,10 +386,10 @@ class _Builder(Transformer[_Token, object]):
 
     def condition(
         self, left: tuple[_Token, ...], operator: _Token, right: tuple[_Token, ...]
-    ) -> WrittenCondition[_Token]:
-        return WrittenCondition(left, operator, right)
+    ) -> _WrittenCondition:
+        return _WrittenCondition(left, operator, right)
 
-    def where(self, *conditions: WrittenCondition[_Token]) -> tuple[Any, ...]:
+    def where(self, *conditions: _WrittenCondition) -> tuple[Any, ...]:
         return conditions
 
     def outputs(self, *listed: _Token) -> tuple[_Token, ...]:
@@ -376,13 +399,87 @@ class _Builder(Transformer[_Token, object]):
         return listed
 
 
+# --- what stands after `where` -------------------------------------------------------------------
+
+
+def _read_conditions(
+    written: Iterable[_WrittenCondition], arrivals: Collection[str] = ()
+) -> tuple[tuple[tuple[str, str], ...], Conditions, list[Diagnostic]]:
+    """Return the joins, the other conditions, and what is wrong about them.
+
+    Args:
+        written: what stands behind `where`.
+        arrivals: the variables that are times at which nodes came: their values are compared.
+    """
+    joins: list[tuple[str, str]] = []
+    numbers: list[NumberComparison] = []
+    differences: list[LabelDifference] = []
+    findings: list[Diagnostic] = []
+    for each in written:
+        types = [token.type for token in each.operands]
+        left, right = each.left[0].text, each.right[0].text
+        is_plain = len(each.left) == len(each.right) == 1 and "VARIABLE" in types
+        is_plain = is_plain and left not in arrivals and right not in arrivals
+        if is_plain and types == ["VARIABLE", "VARIABLE"] and each.operator.text == "=":
+            joins.append((left, right))
+        elif is_plain and "NAME" not in types and each.operator.text == "!=":
+            if types[0] == "QUOTED":
+                left, right = right, left
+            differences.append(LabelDifference(left, right, is_label="QUOTED" in types))
+        elif is_plain and "QUOTED" in types and each.operator.text == "=":
+            note = "for a text, write `[b='v']` into the pattern"
+            message = "`where` compares variables with each other, and with numbers."
+            findings.append(Diagnostic("C1200", message, each.operator.span, note))
+        else:
+            numbers += _number_comparison(each, findings)
+    conditions = Conditions(tuple(numbers), tuple(differences), tuple(sorted(arrivals)))
+    is_large = len(conditions.classes) > MAX_COMPARED_CLASSES
+    if is_large or sum(each.operator == "!=" for each in numbers) > MAX_UNEQUAL:
+        message = f"More than {MAX_COMPARED_CLASSES} variables are compared"
+        message += f", or more than {MAX_UNEQUAL} numbers by `!=`."
+        findings.append(Diagnostic("C1206", message, None, "split the query"))
+    return tuple(joins), conditions, findings
+
+
+def _number_comparison(
+    written: _WrittenCondition, findings: list[Diagnostic]
+) -> list[NumberComparison]:
+    terms: dict[str, Fraction] = {}
+    constant = Fraction(0)
+    for side, parts in ((1, written.left), (-1, written.right)):
+        for at in range(0, len(parts), 2):
+            token = parts[at]
+            sign = -side if at and parts[at - 1].text == "-" else side
+            if token.type == "VARIABLE":
+                terms[token.text] = terms.get(token.text, Fraction(0)) + sign
+                continue
+            if token.type == "NAME" and token.text == "now":
+                terms[NOW] = terms.get(NOW, Fraction(0)) + sign
+                continue
+            value = literal_number(token.text)
+            if value is None:
+                message = f"`{token.text}` is neither a number nor a time."
+                note = (
+                    "write `3600`, `1h`, `30min`, `90s`, `2d`, or a time such as '2026-05-01T12:00'"
+                )
+                findings.append(Diagnostic("C1213", message, token.span, note))
+                return []
+            constant += sign * Fraction(value)
+    if not any(terms.values()):
+        note = "compare at least one variable, and not with itself: `where $x > 3`"
+        message = "The comparison is between numbers only."
+        findings.append(Diagnostic("C1213", message, written.operator.span, note))
+        return []
+    return [NumberComparison.of(terms, constant, written.operator.text)]
+
+
 # --- what a query has to be besides --------------------------------------------------------------
 
 
 def _checked(
     source: SourceFile,
     roots: list[PatternNode],
-    written: tuple[WrittenCondition[_Token], ...],
+    written: tuple[_WrittenCondition, ...],
     outputs: tuple[_Token, ...] | None,
     key: tuple[_Token, ...],
 ) -> DocumentQuery:
@@ -414,7 +511,7 @@ def _checked(
         for name in dict.fromkeys(returned)
         if name in places and not all(name in bound_in(root) for root in roots)
     ]
-    equalities, conditions, wrong = read_conditions(written, arrivals)
+    equalities, conditions, wrong = _read_conditions(written, arrivals)
     findings += [
         Diagnostic(
             "C1257",

@@ -58,7 +58,7 @@ from typing import assert_never
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.data_class import dataclass
-from corollary.documents.answers.call_results import call_results
+from corollary.documents.answers.matching import call_results
 from corollary.documents.answers.unknown import UNKNOWN, encode_label
 from corollary.documents.queries.comparisons import CLOCK, Conditions, NumberComparison
 from corollary.documents.queries.pattern import Axis

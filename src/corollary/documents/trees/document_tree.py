@@ -254,6 +254,14 @@ class DocumentTree:
         numbers = [each.number for each in self.initial]
         self.origins = {numbers[tree]: numbers[call] for tree, call in saved}
 
+    def path(self, number: int) -> tuple[str, ...]:
+        """Return the labels from the root down to a node; not that of several documents."""
+        labels = []
+        while number in self.parents and self.kinds[number] is not NodeKind.COLLECTION:
+            labels.append(self.labels[number])
+            number = self.parents[number]
+        return tuple(reversed(labels))
+
     def ancestors(self, numbers: Iterable[int]) -> set[int]:
         """Return some nodes and everything above them."""
         found: set[int] = set()

@@ -16,11 +16,16 @@ from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.errors import ActiveDocumentError
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
-from corollary.documents.types.active_types import called_in
 from corollary.documents.types.completions import Completions, DocumentType
 from corollary.documents.types.constraints import DocumentKey, ValueInclusion
 from corollary.documents.types.content_fit import Types
-from corollary.documents.types.function_types import ANY, FunctionType, Grammar, Production
+from corollary.documents.types.function_types import (
+    ANY,
+    FunctionType,
+    Grammar,
+    Production,
+    called_in,
+)
 from corollary.documents.types.node_types import NodeTypes
 from corollary.documents.types.read_type import read_type, show_production
 from corollary.engines.budget import WorkLimitError
@@ -288,7 +293,7 @@ def _misfit(completions: Completions, types: dict[int, Types], cause: str) -> Ex
         if below is None:
             break
         number, wanted = below, within
-    path = _path(tree, number)
+    path = "/".join(tree.path(number))
     several = [each for name in sorted(wanted) for each in grammar.productions(name)]
     allowed = fitting or several
     shown = " or ".join(f"`{show_production(each)}`" for each in allowed[:SHOWN_MAX]) or "nothing"
@@ -324,11 +329,3 @@ def _content(tree: DocumentTree, number: int) -> str:
     ]
     more = f" and {len(shown) - SHOWN_MAX} others" if len(shown) > SHOWN_MAX else ""
     return f"which has {', '.join(shown[:SHOWN_MAX])}{more}"
-
-
-def _path(tree: DocumentTree, number: int) -> str:
-    labels = []
-    while number in tree.parents:
-        labels.append(tree.labels[number])
-        number = tree.parents[number]
-    return "/".join(reversed(labels))

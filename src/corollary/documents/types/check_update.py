@@ -1,11 +1,25 @@
 """Checks whether a forest is a document, and whether a function may bring it."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from corollary.documents.errors import ActiveDocumentError
-from corollary.documents.trees.forest import Forest, ForestNode, NodeKind, roots_of
-from corollary.documents.types.check_grammar import nonconforming_roots
-from corollary.documents.types.function_types import FunctionType, Grammar, roots_allowed
+from corollary.documents.trees.forest import (
+    ROOT,
+    Forest,
+    ForestNode,
+    NodeKind,
+    children_of,
+    roots_of,
+)
+from corollary.documents.types.content_fit import has_fit
+from corollary.documents.types.function_types import (
+    ANY,
+    FunctionType,
+    Grammar,
+    Production,
+    roots_allowed,
+)
 
 
 def check_document(forest: Forest) -> None:
@@ -90,3 +104,44 @@ def check_retraction(name: str, roots: set[int] | None, *, is_collected: bool) -
 
 def _shown(root: ForestNode) -> str:
     return f"!{root.label}" if root.kind is NodeKind.FUNCTION else root.label
+
+
+# --- trees of a grammar --------------------------------------------------------------------------
+
+
+def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
+    """Return the roots of a forest whose trees are not of a grammar.
+
+    A tree is of a type if one of its productions has the label, and the children fit
+    (`content_fit`). Types are found from the leaves up: parents stand before their children.
+
+    A call is not a tree, and what it brings comes in any number. So it may stand where the
+    production names its function, or where there may be any number of anything; it takes the place
+    of no child.
+    """
+    below = children_of(forest)
+    types: list[set[str]] = [{ANY} for _ in forest]
+    for place in reversed(range(len(forest))):
+        row = forest[place]
+        calls = {forest[at].label for at in below[place] if forest[at].kind is NodeKind.FUNCTION}
+        below_types = Counter(
+            frozenset(types[at]) for at in below[place] if forest[at].kind is not NodeKind.FUNCTION
+        )
+        for name in grammar.rules:
+            for production in grammar.productions(name):
+                fits = production.has_label(row.label, row.kind) and _may_call(production, calls)
+                if fits and has_fit(production, below_types):
+                    types[place].add(name)
+                    break
+    return [
+        row
+        for place, row in enumerate(forest)
+        if row.parent == ROOT and grammar.start not in types[place]
+    ]
+
+
+def _may_call(production: Production, functions: set[str]) -> bool:
+    """Whether calls of functions may stand among the children of a production."""
+    return functions <= production.calls or any(
+        child.type == ANY and not child.is_single for child in production.children
+    )

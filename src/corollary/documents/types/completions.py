@@ -31,11 +31,10 @@ from dataclasses import field
 from itertools import product
 
 from corollary.data_class import dataclass
-from corollary.documents.queries.conjunctive import ConjunctivePattern
 from corollary.documents.queries.pattern import Axis
+from corollary.documents.queries.shape import ConjunctivePattern
 from corollary.documents.trees.document_tree import DocumentTree
 from corollary.documents.trees.forest import NodeKind
-from corollary.documents.types import active_types
 from corollary.documents.types.content_fit import Supply, Types, has_fit
 from corollary.documents.types.function_types import (
     ANY,
@@ -43,7 +42,9 @@ from corollary.documents.types.function_types import (
     FunctionType,
     Grammar,
     Production,
+    Rules,
     call_type_name,
+    result_rules,
 )
 from corollary.documents.types.node_types import Supplier, TypeRules
 from corollary.documents.types.satisfiability import Demand, Satisfiability
@@ -89,12 +90,12 @@ class DocumentType:
     def rules(self, called: Iterable[str], budget: WorkBudget) -> TypeRules:
         """Return the type with what functions that are called may bring."""
         suppliers: dict[str, Supplier] = {}
-        results: active_types.Rules = {}
+        results: Rules = {}
         for name in sorted(called):
             if name not in self.ended:
                 type_ = call_type_name(name) if name in self.types else ANY
                 suppliers[name] = Supplier(name, type_, name in self.once)
-                results |= active_types.result_rules(name, self.types, self.ended)
+                results |= result_rules(name, self.types, self.ended)
         return TypeRules(self.grammar, suppliers, results, budget)
 
 

@@ -11,11 +11,28 @@ together, any number of times. `ANY` is the type of all trees; one without a pro
 `read_type` reads grammars as text.
 
 A production of an *active* type also names functions that trees may call there. What those bring
-are further children, any number of them; `active_types` says of which types.
+are further children, any number of them. Calls refer from the type of one function to those of
+others, in circles perhaps. For each function the types that it can reach are put into one grammar.
+With the types
+
+    f: "A = a[B*, !g]  B = b[]"
+    g: "c"
+
+what `f` brings looks in the end like
+
+| type         | labels | children                        |
+|--------------|--------|---------------------------------|
+| `["f", "A"]` | `a`    | any number of `["f", "B"]`, `!g` |
+| `["f", "B"]` | `b`    |                                 |
+| `!g`         | `c`    | any number of `ANY`             |
+
+A stream brings any number of trees to each call of it, so that is exact. A function that answers
+once brings one tree to all of its calls: for it the grammar is an upper bound.
 """
 
-from collections.abc import Mapping
-from dataclasses import field
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import assert_never
 
@@ -184,3 +201,93 @@ class Function:
     def is_live(self) -> bool:
         """Whether it may still bring something."""
         return self.state is FunctionState.LIVE
+
+
+# --- what calls bring ----------------------------------------------------------------------------
+
+
+FunctionTypes = Mapping[str, FunctionType]
+"""The types of functions by name; the others may bring anything."""
+Rules = dict[str, tuple[Production, ...]]
+"""Types by name, those of several functions together."""
+
+
+def expand_calls(name: str, types: FunctionTypes, silent: Collection[str]) -> FunctionType | None:
+    """Return the type of a function with what the calls in its trees bring.
+
+    Args:
+        name: the function.
+        types: those of all functions.
+        silent: the functions that bring nothing where they are called.
+    """
+    type_ = types.get(name)
+    if not isinstance(type_, Grammar) or not called_in(type_):
+        return type_
+    rules = _qualified_rules(name, type_)
+    for function in called_in(type_):
+        rules |= result_rules(function, types, silent)
+    return Grammar(_qualify(name, type_.start), rules)
+
+
+def result_rules(name: str, types: FunctionTypes, silent: Collection[str]) -> Rules:
+    """Return the rules of what a function brings, a tree of `!name`, and of what that calls."""
+    rules: Rules = {}
+    pending = [name]
+    while pending:
+        function = pending.pop()
+        if call_type_name(function) in rules:
+            continue
+        type_ = None if function in silent else types.get(function)
+        if isinstance(type_, Grammar):
+            rules |= _qualified_rules(function, type_)
+            pending += called_in(type_)
+        roots = () if function in silent else _root_rules(function, type_)
+        rules[call_type_name(function)] = roots
+    return rules
+
+
+def called_in(grammar: Grammar) -> frozenset[str]:
+    """Return the functions that trees of a grammar may call where its rules name them."""
+    return frozenset[str]().union(
+        *(each.calls for name in grammar.rules for each in grammar.productions(name))
+    )
+
+
+def _root_rules(function: str, type_: FunctionType | None) -> tuple[Production, ...]:
+    """Return the productions for the roots of what a function brings."""
+    match type_:
+        case None:
+            return (ANYTHING,)
+        case Labels(labels=labels):
+            return (Production(labels, ANYTHING.children),)
+        case Grammar(start=start):
+            return tuple(_qualified(function, each) for each in type_.productions(start))
+        case _:
+            assert_never(type_)
+
+
+def _qualified_rules(function: str, grammar: Grammar) -> Rules:
+    """Return the rules of a grammar with the name of its function in those of types."""
+    return {
+        _qualify(function, name): tuple(
+            _qualified(function, each) for each in grammar.productions(name)
+        )
+        for name in grammar.rules
+    }
+
+
+def _qualified(function: str, production: Production) -> Production:
+    return replace(
+        production,
+        children=tuple(
+            replace(each, type=_qualify(function, each.type)) for each in production.children
+        ),
+        groups=tuple(
+            tuple(_qualify(function, each) for each in group) for group in production.groups
+        ),
+    )
+
+
+def _qualify(function: str, name: str) -> str:
+    """Return the name of a type of a function among those of all functions."""
+    return ANY if name == ANY else json.dumps([function, name])

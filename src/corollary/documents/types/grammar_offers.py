@@ -13,13 +13,21 @@ are all alike, so a choice has *strangers* for them:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import product
 
 from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
-from corollary.documents.queries import conjunctive
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Node
+from corollary.documents.queries.shape import (
+    ConjunctivePattern,
+    Node,
+    classes_in,
+    expand_alternatives,
+    fixed_labels_in,
+    labels_in,
+    with_labels,
+)
 from corollary.documents.types.function_types import Grammar, labels_of
 from corollary.documents.types.satisfiability import Demand, Satisfiability
 from corollary.engines.budget import WorkBudget
@@ -42,8 +50,8 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: Wor
     """
     found: set[tuple[str, ...]] = set()
     sat = Satisfiability(grammar, budget)
-    for pattern in conjunctive.expand_alternatives(node):
-        choices = _Choices(grammar, sat, _demands(pattern), budget)
+    for pattern in expand_alternatives(node):
+        choices = _DemandChoices(grammar, sat, _demands(pattern), budget)
         for choice in choices:
             if choices.met(choice):
                 found |= {_row(pattern, symbols) for symbols in choices.symbols(choice, labels)}
@@ -70,10 +78,10 @@ def single_offers(
     demands = [
         each
         for node in nodes
-        for pattern in conjunctive.expand_alternatives(node)
+        for pattern in expand_alternatives(node)
         for each in _demands(pattern)
     ]
-    choices = _Choices(grammar, sat, demands, budget)
+    choices = _DemandChoices(grammar, sat, demands, budget)
     seen = set()
     for choice in choices:
         met = choices.met(choice)
@@ -92,13 +100,13 @@ def single_offers(
             break
 
 
-def _demands(pattern: conjunctive.ConjunctivePattern) -> list[Demand]:
+def _demands(pattern: ConjunctivePattern) -> list[Demand]:
     is_deep = pattern.node.axis is Axis.DESCENDANT
     return [(pattern, False), (pattern, True)] if is_deep else [(pattern, False)]
 
 
-def _row(pattern: conjunctive.ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
-    known = {name: encode_label(label) for name, label in conjunctive.fixed_labels_in(pattern)}
+def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name: encode_label(label) for name, label in fixed_labels_in(pattern)}
     return tuple(known.get(name, symbols.get(name, UNKNOWN)) for name in pattern.node.columns)
 
 
@@ -123,59 +131,58 @@ def _largest(
     yield from found
 
 
-class _Choices:
-    """The choices of labels for the classes of some patterns, those of strangers first.
+class LabelChoices:
+    """Choices of labels for classes: those that are mentioned, and strangers for all others.
 
-    A stranger has the number of a class: the first one that it is chosen for.
+    A stranger has the number of a class: the first one that it is chosen for. Choices of strangers
+    come first.
+
+    Args:
+        names: the classes.
+        mentioned: the labels that matter by themselves.
+        budget: what it may take.
+        can_be: whether a class can have a label; a class that can have none gets none.
+
+    Attributes:
+        strangers: of the classes.
     """
 
     def __init__(
-        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: WorkBudget
+        self,
+        names: Sequence[str],
+        mentioned: AbstractSet[str],
+        budget: WorkBudget,
+        can_be: Callable[[str, str], bool] = lambda *_: True,
     ) -> None:
-        self._sat = sat
-        self._demands = [(each, frozenset(conjunctive.classes_in(each[0]))) for each in demands]
-        names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
-        mentioned = labels_of(grammar).union(
-            *(conjunctive.labels_in(pattern) for pattern, _ in demands)
-        )
         blank = " " * (1 + max(map(len, mentioned), default=0))  # longer than any label
-        self._strangers = {name: f"{blank}{at}" for at, name in enumerate(names)}
+        self.strangers = {name: f"{blank}{at}" for at, name in enumerate(names)}
+        self._budget = budget
         self._options: dict[str, list[str]] = {}
         for at, name in enumerate(names):
-            options = [each for each in sorted(mentioned) if self._can_be(name, each)]
-            if self._can_be(name, self._strangers[name]):
-                before = [self._strangers[each] for each in names[:at]]
-                options = [self._strangers[name], *options, *before]
+            options = [each for each in sorted(mentioned) if can_be(name, each)]
+            if can_be(name, self.strangers[name]):
+                before = [self.strangers[each] for each in names[:at]]
+                options = [self.strangers[name], *options, *before]
             if options:
                 self._options[name] = options
-        self._budget = budget
 
     def __iter__(self) -> Iterator[Assignment]:
         for chosen in product(*self._options.values()):
             self._budget.spend()
             choice = dict(zip(self._options, chosen, strict=True))
-            shared = [name for name, each in self._strangers.items() if each in chosen]
-            if all(choice.get(name) == self._strangers[name] for name in shared):
+            shared = [name for name, each in self.strangers.items() if each in chosen]
+            if all(choice.get(name) == self.strangers[name] for name in shared):
                 yield choice
-
-    def met(self, choice: Assignment) -> dict[Demand, conjunctive.ConjunctivePattern]:
-        """Return the demands that one tree can meet, each by itself; their labels are chosen."""
-        found = {}
-        for (pattern, is_deep), classes in self._demands:
-            chosen = conjunctive.with_labels(pattern, choice) if classes <= choice.keys() else None
-            if chosen is not None and self._sat.meets([(chosen, is_deep)]):
-                found[chosen, is_deep] = pattern
-        return found
 
     def is_free(self, choice: Assignment) -> bool:
         """Whether any label does for each class."""
-        return choice == self._strangers
+        return choice == self.strangers
 
     def symbols(self, choice: Assignment, labels: Sequence[str]) -> Iterator[dict[str, str]]:
         """Yield what rows have for classes."""
         uses = Counter(choice.values())
-        alone = {each for each in self._strangers.values() if uses[each] == 1}
-        shared = [each for each in self._strangers.values() if uses[each] > 1]
+        alone = {each for each in self.strangers.values() if uses[each] == 1}
+        shared = [each for each in self.strangers.values() if uses[each] > 1]
         for chosen in product(labels, repeat=len(shared)):
             self._budget.spend()
             meant = dict(zip(shared, chosen, strict=True))
@@ -186,10 +193,32 @@ class _Choices:
                 for name, each in choice.items()
             }
 
+
+class _DemandChoices(LabelChoices):
+    """The choices of labels for the classes of some demands on trees of a grammar."""
+
+    def __init__(
+        self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: WorkBudget
+    ) -> None:
+        self._sat = sat
+        self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]
+        names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
+        mentioned = labels_of(grammar).union(*(labels_in(pattern) for pattern, _ in demands))
+        super().__init__(names, mentioned, budget, self._can_be)
+
+    def met(self, choice: Assignment) -> dict[Demand, ConjunctivePattern]:
+        """Return the demands that one tree can meet, each by itself; their labels are chosen."""
+        found = {}
+        for (pattern, is_deep), classes in self._demands:
+            chosen = with_labels(pattern, choice) if classes <= choice.keys() else None
+            if chosen is not None and self._sat.meets([(chosen, is_deep)]):
+                found[chosen, is_deep] = pattern
+        return found
+
     def _can_be(self, name: str, label: str) -> bool:
         """Whether a tree meets one of the demands with a class if it has a label."""
         for (pattern, is_deep), classes in self._demands:
-            chosen = conjunctive.with_labels(pattern, {name: label}) if name in classes else None
+            chosen = with_labels(pattern, {name: label}) if name in classes else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 return True
         return False

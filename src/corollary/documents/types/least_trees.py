@@ -11,7 +11,7 @@ children are not used. So there may be a tree although none is found.
 from collections.abc import Callable, Sequence
 
 from corollary.data_class import dataclass
-from corollary.documents.queries.conjunctive import ConjunctivePattern
+from corollary.documents.queries.shape import ConjunctivePattern
 from corollary.documents.trees.forest import SCALARS, ForestNode, NodeKind
 from corollary.documents.types.constraints import LabelPath
 from corollary.documents.types.function_types import ANY, Child, Production

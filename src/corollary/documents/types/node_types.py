@@ -22,9 +22,8 @@ from heapq import heapify, heappop, heappush
 from corollary.data_class import dataclass
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import ROOT, Forest, NodeKind
-from corollary.documents.types.active_types import Rules
 from corollary.documents.types.content_fit import Supply, Types, has_fit
-from corollary.documents.types.function_types import ANY, Grammar, Production
+from corollary.documents.types.function_types import ANY, Grammar, Production, Rules
 from corollary.documents.types.satisfiability import Demand, Satisfiability
 from corollary.engines.budget import WorkBudget
 

@@ -26,9 +26,8 @@ from itertools import product
 from typing import assert_never
 
 from corollary.documents.answers.search_limits import SearchLimits
-from corollary.documents.queries.conjunctive import ConjunctivePattern, expand_alternatives
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import Node
+from corollary.documents.queries.shape import ConjunctivePattern, Node, expand_alternatives
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.function_types import (
     ANY,

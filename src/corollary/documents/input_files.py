@@ -1,4 +1,6 @@
-"""Files of updates: JSON lines with what functions bring, in order, as `watch` reads them.
+"""Files of updates and of views.
+
+A file of updates has JSON lines with what functions bring, in order, as `watch` reads them:
 
 | key   | means                                                           |
 |-------|-----------------------------------------------------------------|
@@ -10,16 +12,20 @@
 | `at`  | when that came, a number or a time; the number of the line if it is left out |
 | `doc` | the document; rows for several are for a collection of them     |
 | `seq` | the number of the row in its stream; not needed here            |
+
+A file of views has a query in each line, perhaps with a name before it.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from corollary.data_class import dataclass
 from corollary.documents.errors import ActiveDocumentError
+from corollary.documents.queries.parse import parse_query
 from corollary.documents.saved_document import StreamRow
-from corollary.errors import InputError
+from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 
 _KEYS = {
@@ -113,3 +119,38 @@ def _error(source: SourceFile, number: int, message: str, note: str) -> InputErr
     return ActiveDocumentError.of(
         "C1254", message, Span(source, number, 1, number, 1 + width), note
     )
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+_NAMED = re.compile(r"\s*(?P<name>[^\W\d]\w*)\s*:(?!:)\s*(?P<query>(/|doc\(|collection\().*)")
+
+
+def read_views(path: Path) -> dict[str, str]:
+    """Return the queries of a file by name; one without a name is `view1`, `view2`, … by its line.
+
+    Raises:
+        InputError: with all errors of its queries.
+    """
+    found: dict[str, str] = {}
+    findings: list[Diagnostic] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        named = _NAMED.fullmatch(text)
+        name, query = (named["name"], named["query"]) if named else (f"view{number}", text)
+        try:
+            parse_query(query, f"{path.name}:{number}")
+        except InputError as error:
+            findings += error.diagnostics
+        if name in found:
+            findings.append(Diagnostic("C1252", f"`{path}` names two views `{name}`."))
+        found[name] = query
+    if findings:
+        raise InputError(findings)
+    if not found:
+        message = f"`{path}` has no views."
+        raise InputError.of("C1252", message, None, "write a query into each line")
+    return found
