@@ -25,13 +25,13 @@ from itertools import pairwise
 import pyarrow as pa
 
 from bench.figure import Figure
+from corollary.documents.collection import Storage, WriteBatch
 from corollary.documents.document import ActiveDocument
 from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.program import compile_query, query_node_name
 from corollary.documents.queries.shape import QueryShape
 from corollary.documents.saved_document import SavedDocument, StreamRow
-from corollary.documents.collection import Storage, WriteBatch
 from corollary.documents.stream_state import StreamProcessor
 
 NAME = "documents"
