@@ -14,7 +14,6 @@ import duckdb
 import pytest
 
 import corollary
-from corollary.engines.local import prepared_plan
 from corollary.engines.local.evaluation import window_changes
 from support.selection import examples, sampled, seed_of_run
 from support.spark.in_process_partitions import everything_partitioned
@@ -72,7 +71,7 @@ def test_windows_are_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, v
         compared.append(compare(*arguments))
         return compared[-1]
 
-    monkeypatch.setattr(prepared_plan, "compare_windows", recorded)
+    monkeypatch.setattr(window_changes, "compare_windows", recorded)
     for seed in range(examples(1, 30)):
         chance = random.Random(f"{seed_of_run()} {view} {seed}")
         query = view.format(chance.choice((2, 3, 5)))

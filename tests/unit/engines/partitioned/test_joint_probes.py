@@ -85,7 +85,7 @@ def test_literals_of_a_rule_that_the_change_binds_are_one_job(
 ) -> None:
     both = Both(STAR, STAR_ROWS, monkeypatch)
     jobs = both.change(lambda tx: tx.insert("change", [(200 + n, 300 - n) for n in range(20)]))
-    assert jobs == ["probe change", "probe big1, big2", "probe h"]
+    assert jobs == ["probe change", "probe big1, big2"]
     jobs = both.change(lambda tx: tx.delete("change", STAR_ROWS["change"][:5]))
     assert jobs == ["probe change", "probe h"]
 
@@ -246,10 +246,10 @@ def test_functors_of_users_are_called_for_the_rows_that_are_left(
 def test_explain_counts_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     both = Both(STAR, STAR_ROWS, monkeypatch)
     assert said(both.there, "change") == (
-        "partitions are asked up to 3 times (big1 1, big2 1, h 1), "
-        "in up to 2 jobs, in each round of a loop again"
+        "partitions are asked up to 2 times (big1 1, big2 1), in one job, "
+        "in each round of a loop again"
     )
-    assert "in up to 3 jobs" in said(both.there, "big1")
+    assert "in up to 2 jobs" in said(both.there, "big1")
 
 
 def said(db: Database, changed: str) -> str:

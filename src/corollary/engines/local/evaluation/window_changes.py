@@ -187,7 +187,9 @@ class _Comparison:
         columns = [
             layout.unpack_column(words, self.order.index(at)) for at in range(len(self.order))
         ]
-        return table.pack([*columns, *values], len(words))
+        ranges = [layout.columns[self.order.index(at)] for at in range(len(self.order))]
+        bounds = (*ranges, *(None for _ in values))
+        return table.fit([*columns, *values], bounds).pack([*columns, *values], len(words))
 
     def _near(self, distance: int) -> Words:
         """Return the rows that stay and have so few others between them and a changed row."""
@@ -379,6 +381,8 @@ def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
     far_before, far_after = np.full_like(first, before), np.full_like(last, after)
     while True:
         start, end = np.maximum(first - far_before, least), np.minimum(last + far_after, most)
+        if len(first) == 1 and not (before or after):
+            return layer.without_excluded(layer.run.slice(int(start[0]), int(end[0])))
         indices = _spans(start, np.maximum(start, end))
         words = layer.run.take(indices)
         mask = layer.present_mask(words)

@@ -15,6 +15,7 @@ Sums of floats are exact, digit by digit, and rounded once (`aggregation/exact_s
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,6 +56,9 @@ class Columns(Protocol):
     def __len__(self) -> int:
         """Return the number of columns."""
 
+
+SHORT_RANGE = 8
+"""Ranges of fewer positions than this are spread position by position."""
 
 LAST_KEY = np.iinfo(np.int64).max
 """The key of null where a least value is looked for."""
@@ -100,11 +104,11 @@ def arranged_values(
         return [np.empty(0, np.int64) for _ in windowing.functions]
     rows = _arrange(windowing, words, arranged, types[: len(arranged.order)], dictionary)
     if before is not None:
-        keys = arranged.layout.prefix_keys(words, len(windowing.partition))[rows.order]
-        begins = (rows.starts == rows.positions).nonzero()[0]
-        numbers = before.partitions.searchsorted(keys[begins])
-        sizes = rows.ends[begins] - begins
-        rows = replace(rows, before=before.spread(np.repeat(numbers, sizes)))
+        begins = rows.is_start.nonzero()[0]
+        leads = words[rows.order][begins]
+        keys = arranged.layout.prefix_keys(leads, len(windowing.partition))
+        numbers = before.partitions.searchsorted(keys)
+        rows = replace(rows, before=before.spread(_spread(numbers, begins, rows.count)))
     return _values(windowing, rows, types)
 
 
@@ -174,31 +178,49 @@ class Before:
         return Before(self.partitions, self.rows[numbers], totals)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Rows:
     """All rows in their order.
 
     Attributes:
         order: the number of the row at each position.
-        count: the number of rows.
         columns: the codes of the body's columns, not in this order.
-        starts, ends: of each position, the first one of its partition, and that after the last.
-        peer_starts, peer_ends: the same of its peers.
-        is_first_peer: whether a position is the first one of its peers.
+        is_start, is_first_peer: whether a position is the first one of its partition, its peers.
         before: what running functions have before the first position of the partition.
     """
 
     order: Positions | slice
-    count: int
     columns: Columns
     types: tuple[Type, ...]
     dictionary: Dictionary
-    starts: Positions
-    ends: Positions
-    peer_starts: Positions
-    peer_ends: Positions
+    is_start: Mask
     is_first_peer: Mask
     before: Before | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.is_start)
+
+    @cached_property
+    def starts(self) -> Positions:
+        """Of each position, the first one of its partition."""
+        return _starts(self.is_start)
+
+    @cached_property
+    def ends(self) -> Positions:
+        """Of each position, the one after the last of its partition."""
+        return _ends(self.is_start)
+
+    @cached_property
+    def peer_starts(self) -> Positions:
+        """Of each position, the first one of its peers."""
+        return _starts(self.is_first_peer)
+
+    @cached_property
+    def peer_ends(self) -> Positions:
+        """Of each position, the one after the last of its peers."""
+        return _ends(self.is_first_peer)
 
     def column(self, at: int) -> Codes:
         """Return the codes of a column by position."""
@@ -206,6 +228,8 @@ class _Rows:
 
     def scatter(self, values: Codes) -> Codes:
         """Return codes by position as codes by row."""
+        if isinstance(self.order, slice):  # all rows, perhaps the last one first
+            return values[self.order]
         result = np.empty_like(values)
         result[self.order] = values
         return result
@@ -239,14 +263,15 @@ def _arrange(
         return _sort(windowing, columns, types, dictionary)
     order: Positions | slice = slice(None, None, -1 if arranged.is_descending else None)
     ordered = words[order]
-    is_start = first_mask(layout.prefix_keys(ordered, len(windowing.partition)))
+    is_start = np.zeros(len(words), np.bool_)
+    is_start[:1] = True
+    if windowing.partition:
+        is_start = first_mask(layout.prefix_keys(ordered, len(windowing.partition)))
     is_first_peer = first_mask(layout.prefix_keys(ordered, arranged.length))
     if not arranged.is_complete and any(map(tells_peers_apart, windowing.functions)):
         order = np.arange(len(words))[order].copy()
         _sort_peers(order, is_first_peer, columns, types, dictionary)
-    return _in_order(
-        order, columns, types, dictionary, is_start=is_start, is_first_peer=is_first_peer
-    )
+    return _Rows(order, columns, types, dictionary, is_start, is_first_peer)
 
 
 class _UnpackedColumns:
@@ -266,28 +291,6 @@ class _UnpackedColumns:
         return len(self._places)
 
 
-def _in_order(
-    order: Positions | slice,
-    columns: Columns,
-    types: tuple[Type, ...],
-    dictionary: Dictionary,
-    *,
-    is_start: Mask,
-    is_first_peer: Mask,
-) -> _Rows:
-    """Return rows in an order, given where partitions and peers begin."""
-    return _Rows(
-        order,
-        len(is_start),
-        columns,
-        types,
-        dictionary,
-        *_ranges(is_start),
-        *_ranges(is_first_peer),
-        is_first_peer,
-    )
-
-
 def _sort(
     windowing: Windowing, columns: Columns, types: tuple[Type, ...], dictionary: Dictionary
 ) -> _Rows:
@@ -302,9 +305,7 @@ def _sort(
     is_first_peer = is_start | _changes(places, order)
     if any(tells_peers_apart(each) for each in windowing.functions):
         _sort_peers(order, is_first_peer, columns, types, dictionary)
-    return _in_order(
-        order, columns, types, dictionary, is_start=is_start, is_first_peer=is_first_peer
-    )
+    return _Rows(order, columns, types, dictionary, is_start, is_first_peer)
 
 
 def _sorted_rows(keys: list[Keys], count: int) -> Positions:
@@ -339,12 +340,29 @@ def _changes(keys: list[Keys], order: Positions) -> Mask:
     return found
 
 
-def _ranges(is_start: Mask) -> tuple[Positions, Positions]:
-    """Return the first position of each range by position, and that after its last."""
+def _starts(is_start: Mask) -> Positions:
+    """Return the first position of each range, by position."""
     starts = is_start.nonzero()[0]
-    ends = np.append(starts[1:], len(is_start))
-    sizes = ends - starts
-    return np.repeat(starts, sizes), np.repeat(ends, sizes)
+    if SHORT_RANGE * len(starts) > len(is_start):
+        positions = np.arange(len(is_start))
+        positions *= is_start
+        return np.maximum.accumulate(positions, out=positions)
+    return _spread(starts, starts, len(is_start))
+
+
+def _ends(is_start: Mask) -> Positions:
+    """Return the position after each range, by position."""
+    starts = is_start.nonzero()[0]
+    return _spread(np.append(starts[1:], len(is_start)), starts, len(is_start))
+
+
+def _spread(values: Positions, starts: Positions, count: int) -> Positions:
+    """Return the values of ranges by position, given where each begins."""
+    if len(starts) < 2:  # one range: nothing is copied
+        return np.broadcast_to(values, count)
+    if len(starts) == count:
+        return values
+    return np.repeat(values, np.diff(starts, append=count))
 
 
 def _sort_peers(

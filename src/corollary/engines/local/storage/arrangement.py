@@ -46,6 +46,12 @@ class Layer(NamedTuple):
             mask = present if mask is None else mask & present
         return mask
 
+    def without_excluded(self, words: Words) -> Words:
+        """Return those of some sorted words of the run that the layer has."""
+        for absent in self.excluded:
+            words = subtract_words(words, absent)
+        return words
+
     def within(self, box: Mapping[int, CodeInterval], layout: Layout) -> Words:
         """Return the words whose codes, in a layout, are in the intervals of some columns.
 
@@ -73,12 +79,7 @@ class Layer(NamedTuple):
 
 def merge_layers(layers: Sequence[Layer], layout: Layout) -> Words:
     """Return the tuples of disjoint layers as one sorted array."""
-    parts = []
-    for layer in layers:
-        words = layer.run.words
-        for absent in layer.excluded:
-            words = subtract_words(words, absent)
-        parts.append(words)
+    parts = [layer.without_excluded(layer.run.words) for layer in layers]
     return merge_words(*parts) if parts else layout.empty
 
 
@@ -240,21 +241,20 @@ class Arrangement:
     def fold(self, added: Words, removed: Words) -> None:
         """Commit tuples of this order; there is no open change."""
         self.is_read = False
-        if len(added):
-            if len(self.tombstones):
-                # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
-                revived = is_member(added, self.tombstones)
-                if np.count_nonzero(revived):
-                    self.tombstones = subtract_words(self.tombstones, added)
-                    added = added[~revived]
-            if len(added):
-                append_run(self.runs, added)
+        if len(added) and len(self.tombstones):
+            # A tuple under a tombstone is still in its run: runs would no longer be disjoint.
+            revived = is_member(added, self.tombstones)
+            if np.count_nonzero(revived):
+                self.tombstones = subtract_words(self.tombstones, added)
+                added = added[~revived]
         if len(removed):
             self.tombstones = merge_words(self.tombstones, removed)
-            if 4 * len(self.tombstones) > sum(map(len, self.runs)):
+            if 4 * len(self.tombstones) > sum(map(len, self.runs)) + len(added):
                 rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
                 self.runs = [MemoryRun(words) for words in rest if len(words)]
                 self.tombstones = self.layout.empty
+        if len(added):
+            append_run(self.runs, added)
         self._cached = {}
 
     # --- following the primary order -----------------------------------------------------------

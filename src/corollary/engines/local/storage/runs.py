@@ -29,6 +29,9 @@ FEW_SHARE = 8
 DIRECTORY_MAX_BITS = 24
 """The maximum width of a prefix that has a directory (the start of every prefix)."""
 
+MERGE_SHARE = 4
+"""Sorted words are merged with at most this many times as many: half the time of searching."""
+
 SINGLE_RUN_MAX_WORDS = 4096
 """Runs that fit in this size together are merged: copying costs less than probing two runs."""
 
@@ -55,6 +58,12 @@ def is_member(needles: Words, words: Words) -> Mask:
         and len(words) > SORTED_SEARCH_MIN_WORDS
         and needles.dtype == np.int64
     )
+    if (
+        is_large
+        and MERGE_SHARE * len(needles) > len(words)
+        and bool((needles[1:] > needles[:-1]).all())
+    ):
+        return _is_merged(needles, words)
     if is_large and not is_sorted(needles):
         # Sort the needles first: binary searches that jump far miss every cache.
         ordered, rows = sort_with_rows(needles)
@@ -62,6 +71,15 @@ def is_member(needles: Words, words: Words) -> Mask:
         result[rows] = _is_found(ordered, words)
         return result
     return _is_found(needles, words)
+
+
+def _is_merged(needles: Words, words: Words) -> Mask:
+    """Return for each of sorted, distinct needles whether it is among the sorted words."""
+    merged = merge_words(needles, words)
+    is_twice = merged[1:] == merged[:-1]
+    found = np.zeros(len(needles), np.bool_)
+    found[needles.searchsorted(merged[1:][is_twice])] = True
+    return found
 
 
 def _is_found(needles: Words, words: Words) -> Mask:
