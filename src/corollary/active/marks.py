@@ -30,12 +30,11 @@ class MarkRenamer:
         """Return the clause with names instead of marks."""
         heads = []
         for head in clause.heads:
-            arguments = traverse.map_atoms_in_terms(head.arguments, self._rename)
-            atom = replace(head, arguments=arguments)
+            arguments = (traverse.map_term(each, _same, self._rename) for each in head.arguments)
+            atom = replace(head, arguments=tuple(arguments))
             heads.append(self._trigger(atom) if head.sign else atom)
-        return replace(
-            clause, heads=tuple(heads), body=traverse.map_atoms(clause.body, self._rename)
-        )
+        body = traverse.map_body(clause.body, _same, self._rename)
+        return replace(clause, heads=tuple(heads), body=body)
 
     def _trigger(self, head: logic.Atom) -> logic.Atom:
         sign = SIGNS[head.sign]
@@ -49,3 +48,7 @@ class MarkRenamer:
         if state is not State.NEW:
             self.read[name] = atom.relation, state
         return replace(atom, relation=name, sign="", state=None)
+
+
+def _same(term: logic.Term) -> logic.Term:
+    return term

@@ -62,7 +62,7 @@ def _declarations(view: NewView, checked: CheckedProgram) -> Iterator[Declaratio
         yield Declaration(view.relations[0], columns, storage="virtual")
     columns = _columns(groups, view, checked)
     columns += tuple(
-        Column(name, _written_type(each.type))
+        Column(name, TypeName.of(each.type))
         for name, each in zip(view.variables[len(groups) :], measures, strict=True)
     )
     if view.is_virtual:
@@ -104,9 +104,4 @@ def _type_at(relation: str, at: int, checked: CheckedProgram) -> tuple[TypeName,
     type_ = signature.types[at]
     if signature.declaration is not None:
         return signature.declaration.columns[at].type, type_
-    return _written_type(type_), type_
-
-
-def _written_type(type_: Type) -> TypeName:
-    digits = (type_.precision, type_.scale) if type_.precision else None
-    return TypeName(str(type_.kind), digits, type_.nullable)
+    return TypeName.of(type_), type_

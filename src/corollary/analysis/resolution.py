@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import AtomUse, atom_uses, map_functors
+from corollary.analysis.traverse import AtomUse, atom_uses, map_clause
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Atom, Clause, Constant, Functor, Variable, applies_functor
+from corollary.core.logic import Atom, Clause, Constant, Functor, Term, Variable, applies_functor
 from corollary.core.printer import print_type
 from corollary.core.program import (
     Declaration,
@@ -143,13 +143,14 @@ def resolve_functors(
 def _with_functors(clause: Clause, functors: Mapping[str, UserFunctor]) -> Clause:
     """Return a clause in which the functors of the program know their types and functions."""
 
-    def bound(functor: Functor) -> Functor:
-        declared = functors.get(functor.name)
+    def bound(term: Term) -> Term:
+        declared = functors.get(term.name) if isinstance(term, Functor) else None
         if declared is None:
-            return functor
-        return UserCall(functor.name, functor.arguments, span=functor.span, functor=declared)
+            return term
+        assert isinstance(term, Functor)
+        return UserCall(term.name, term.arguments, span=term.span, functor=declared)
 
-    return map_functors(clause, bound) if applies_functor(clause, functors) else clause
+    return map_clause(clause, bound) if applies_functor(clause, functors) else clause
 
 
 def is_definition(head: Atom) -> bool:

@@ -123,32 +123,61 @@ def all_variables_in(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.Variab
             yield from all_variables(term)
 
 
-def _same_functor(functor: logic.Functor) -> logic.Functor:
-    return functor
+ChangeTerm = Callable[[logic.Term], logic.Term]
+"""Changes a term; what is inside of it is changed already."""
 
 
-def map_atoms(
+def map_term(
+    term: logic.Term,
+    change: ChangeTerm,
+    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+) -> logic.Term:
+    """Return a term that is changed, and all that is inside of it, aggregates too."""
+
+    def in_part(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        match part:
+            case logic.Functor():
+                return change(replace(part, arguments=arguments))
+            case logic.AggregateTerm(target=target, body=body):
+                aim = None if target is None else map_term(target, change, change_atom)
+                return change(replace(part, target=aim, body=map_body(body, change, change_atom)))
+            case logic.Variable() | logic.Constant() | logic.Wildcard():
+                return change(part)
+            case _:
+                assert_never(part)
+
+    return logic.fold_term(term, in_part)
+
+
+def map_atom(
+    atom: logic.Atom,
+    change: ChangeTerm,
+    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+) -> logic.Atom:
+    """Return an atom with its terms changed, and then itself."""
+    arguments = tuple(map_term(each, change, change_atom) for each in atom.arguments)
+    changed = replace(atom, arguments=arguments)
+    return changed if change_atom is None else change_atom(changed)
+
+
+def map_body(
     items: tuple[logic.BodyItem, ...],
-    change: Callable[[logic.Atom], logic.Atom],
-    change_functor: Callable[[logic.Functor], logic.Functor] = _same_functor,
+    change: ChangeTerm,
+    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
 ) -> tuple[logic.BodyItem, ...]:
-    """Return a body with its atoms and functors changed, those inside aggregates first."""
-
-    def in_terms(terms: tuple[logic.Term, ...]) -> tuple[logic.Term, ...]:
-        return map_atoms_in_terms(terms, change, change_functor)
+    """Return a body with its terms changed, and then its atoms, those inside aggregates first."""
 
     def mapped(item: logic.BodyItem) -> logic.BodyItem:
         match item:
-            case logic.Atom(arguments=arguments):
-                return change(replace(item, arguments=in_terms(arguments)))
+            case logic.Atom():
+                return map_atom(item, change, change_atom)
             case logic.Negation(atom=atom):
-                arguments = in_terms(atom.arguments)
-                return replace(item, atom=change(replace(atom, arguments=arguments)))
+                return replace(item, atom=map_atom(atom, change, change_atom))
             case logic.Comparison(left=left, right=right):
-                left, right = in_terms((left, right))
+                left, right = (map_term(each, change, change_atom) for each in (left, right))
                 return replace(item, left=left, right=right)
             case logic.Disjunction(alternatives=alternatives):
-                made = tuple(map_atoms(each, change, change_functor) for each in alternatives)
+                made = tuple(map_body(each, change, change_atom) for each in alternatives)
                 return replace(item, alternatives=made)
             case logic.Truth():
                 return item
@@ -158,28 +187,14 @@ def map_atoms(
     return tuple(map(mapped, items))
 
 
-def map_atoms_in_terms(
-    terms: tuple[logic.Term, ...],
-    change: Callable[[logic.Atom], logic.Atom],
-    change_functor: Callable[[logic.Functor], logic.Functor] = _same_functor,
-) -> tuple[logic.Term, ...]:
-    """Return terms with their functors, and the atoms inside their aggregates, changed."""
-
-    def mapped(term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        match term:
-            case logic.AggregateTerm(target=target, body=body):
-                aim = None
-                if target is not None:
-                    aim = map_atoms_in_terms((target,), change, change_functor)[0]
-                return replace(term, target=aim, body=map_atoms(body, change, change_functor))
-            case logic.Functor():
-                return change_functor(replace(term, arguments=arguments))
-            case logic.Variable() | logic.Constant() | logic.Wildcard():
-                return term
-            case _:
-                assert_never(term)
-
-    return tuple(logic.fold_term(term, mapped) for term in terms)
+def map_clause(
+    clause: logic.Clause,
+    change: ChangeTerm,
+    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+) -> logic.Clause:
+    """Return a clause with its terms changed, and then its atoms."""
+    heads = tuple(map_atom(each, change, change_atom) for each in clause.heads)
+    return replace(clause, heads=heads, body=map_body(clause.body, change, change_atom))
 
 
 def has_nested_scope(clause: logic.Clause) -> bool:
@@ -216,47 +231,3 @@ def conjunctions(items: tuple[logic.BodyItem, ...]) -> Iterator[tuple[Item, ...]
                 assert_never(item)
     for choice in product(*choices):
         yield tuple(literal for chosen in choice for literal in chosen)
-
-
-def map_functors(
-    clause: logic.Clause, change: Callable[[logic.Functor], logic.Term]
-) -> logic.Clause:
-    """Return a clause with its functors changed, arguments before the functor that has them."""
-
-    def in_term(term: logic.Term) -> logic.Term:
-        return logic.fold_term(term, in_part)
-
-    def in_part(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        match part:
-            case logic.Functor():
-                return change(replace(part, arguments=arguments))
-            case logic.AggregateTerm(target=target, body=body):
-                aim = None if target is None else in_term(target)
-                return replace(part, target=aim, body=tuple(map(in_item, body)))
-            case logic.Variable() | logic.Constant() | logic.Wildcard():
-                return part
-            case _:
-                assert_never(part)
-
-    def in_atom(atom: logic.Atom) -> logic.Atom:
-        return replace(atom, arguments=tuple(map(in_term, atom.arguments)))
-
-    def in_item(item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return in_atom(item)
-            case logic.Negation(atom=atom):
-                return replace(item, atom=in_atom(atom))
-            case logic.Comparison(left=left, right=right):
-                return replace(item, left=in_term(left), right=in_term(right))
-            case logic.Truth():
-                return item
-            case logic.Disjunction(alternatives=alternatives):
-                made = tuple(tuple(map(in_item, each)) for each in alternatives)
-                return replace(item, alternatives=made)
-            case _:
-                assert_never(item)
-
-    return replace(
-        clause, heads=tuple(map(in_atom, clause.heads)), body=tuple(map(in_item, clause.body))
-    )

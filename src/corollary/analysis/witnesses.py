@@ -9,7 +9,7 @@ witness. The body is asked once more for the value that was found:
 All assignments with that value are witnesses. Other aggregates have none: C0404 says so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -96,20 +96,15 @@ def _ask_again(
     taken: set[str],
 ) -> logic.Clause:
     """Return the clause in which the body of an aggregate binds its witnesses."""
-    assert aggregate.target is not None
     hidden = {name: _fresh(name, taken) for name in sorted(witnesses)}
-    renamed = replace(
-        aggregate,
-        target=_rename_term(aggregate.target, hidden),
-        body=_rename(aggregate.body, hidden),
-    )
     value = logic.Variable(_fresh(aggregate.operator, taken), span=aggregate.span)
-    copies = {name: _fresh(name, taken) for name in sorted(local)}
+    copied = _rename(aggregate, {name: _fresh(name, taken) for name in sorted(local)})
+    assert copied.target is not None
     items = (
         *(_substitute(item, aggregate, value) for item in clause.body),
-        logic.Comparison("=", value, renamed, aggregate.span),
-        *_rename(aggregate.body, copies),
-        logic.Comparison("=", _rename_term(aggregate.target, copies), value, aggregate.span),
+        logic.Comparison("=", value, _rename(aggregate, hidden), aggregate.span),
+        *copied.body,
+        logic.Comparison("=", copied.target, value, aggregate.span),
     )
     heads = tuple(
         replace(head, arguments=tuple(_swap(each, aggregate, value) for each in head.arguments))
@@ -160,42 +155,14 @@ def _swap(term: logic.Term, aggregate: logic.AggregateTerm, value: logic.Variabl
     return logic.fold_term(term, swapped)
 
 
-def _rename(
-    items: Iterable[logic.BodyItem], names: Mapping[str, str]
-) -> tuple[logic.BodyItem, ...]:
-    return tuple(_rename_item(item, names) for item in items)
+def _rename(aggregate: logic.AggregateTerm, names: Mapping[str, str]) -> logic.AggregateTerm:
+    """Return an aggregate with other names of variables."""
 
+    def renamed(term: logic.Term) -> logic.Term:
+        if isinstance(term, logic.Variable):
+            return replace(term, name=names.get(term.name, term.name))
+        return term
 
-def _rename_item(item: logic.BodyItem, names: Mapping[str, str]) -> logic.BodyItem:
-    match item:
-        case logic.Atom(arguments=arguments):
-            return replace(item, arguments=tuple(_rename_term(each, names) for each in arguments))
-        case logic.Negation(atom=atom):
-            arguments = tuple(_rename_term(each, names) for each in atom.arguments)
-            return replace(item, atom=replace(atom, arguments=arguments))
-        case logic.Comparison(left=left, right=right):
-            return replace(item, left=_rename_term(left, names), right=_rename_term(right, names))
-        case logic.Truth():
-            return item
-        case logic.Disjunction(alternatives=alternatives):
-            return replace(item, alternatives=tuple(_rename(each, names) for each in alternatives))
-        case _:
-            assert_never(item)
-
-
-def _rename_term(term: logic.Term, names: Mapping[str, str]) -> logic.Term:
-    def renamed(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        match part:
-            case logic.Variable(name=name):
-                return replace(part, name=names.get(name, name))
-            case logic.Functor():
-                return replace(part, arguments=arguments)
-            case logic.AggregateTerm(target=target, body=body):
-                aim = None if target is None else _rename_term(target, names)
-                return replace(part, target=aim, body=_rename(body, names))
-            case logic.Wildcard() | logic.Constant():
-                return part
-            case _:
-                assert_never(part)
-
-    return logic.fold_term(term, renamed)
+    found = traverse.map_term(aggregate, renamed)
+    assert isinstance(found, logic.AggregateTerm)
+    return found

@@ -32,6 +32,13 @@ class TypeName:
     nullable: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def of(cls, type_: Type, span: Span | None = None) -> "TypeName":
+        """Return a type as a declaration writes it."""
+        digits = (type_.precision, type_.scale) if type_.is_decimal else None
+        name = type_.record.name if type_.record else str(type_.kind)
+        return cls(name, digits, type_.nullable, span)
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -47,6 +47,7 @@ from corollary.frontends.sql.query_tree import (
     Select,
     SubquerySource,
     TableSource,
+    walk,
 )
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.parser import parse_statements
@@ -62,7 +63,6 @@ from corollary.frontends.sql.statements.shapes import (
     given_table,
     is_same_for_all_values,
     take_parameters,
-    walk_nodes,
 )
 from corollary.source import SourceFile
 
@@ -340,7 +340,7 @@ def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | Non
     if not relation.is_stored:
         return None
     sources = RecursiveSource | SubquerySource | TableSource
-    read = [each for each in walk_nodes(query) if isinstance(each, sources)]
+    read = [each for each in walk(query) if isinstance(each, sources)]
     if len(read) > 2:  # the relation, and the values
         return None
     ordered = tuple(sorted(bound))

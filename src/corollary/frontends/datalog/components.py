@@ -329,28 +329,19 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
         name, where = _resolve(each.name, layer.arguments, scope)
         return replace(each, name=where.type(name))
 
-    def functor(each: logic.Functor) -> logic.Functor:
-        if each.name != CAST:
+    def term(each: logic.Term) -> logic.Term:
+        if not isinstance(each, logic.Functor) or each.name != CAST:
             return each
-        term, named = each.arguments
+        value, named = each.arguments
         assert isinstance(named, logic.Constant)
         name = type_name(program.TypeName(str(named.value))).name
-        return replace(each, arguments=(term, replace(named, value=name)))
+        return replace(each, arguments=(value, replace(named, value=name)))
 
     match item:
-        case logic.Clause(heads=heads, body=body):
-            made = traverse.map_atoms(heads, atom, functor)
-            atoms = tuple(each for each in made if isinstance(each, logic.Atom))
+        case logic.Clause():
             other = None if item.dominating is None else atom(item.dominating)
-            clause: logic.Clause = _with_full_branches(
-                replace(
-                    item,
-                    heads=atoms,
-                    body=traverse.map_atoms(body, atom, functor),
-                    dominating=other,
-                ),
-                scope,
-            )
+            made = replace(traverse.map_clause(item, term, atom), dominating=other)
+            clause: logic.Clause = _with_full_branches(made, scope)
             return clause
         case program.Declaration(columns=columns):
             typed = tuple(replace(each, type=type_name(each.type)) for each in columns)

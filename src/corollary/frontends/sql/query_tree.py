@@ -5,9 +5,10 @@ written out, and stars, aliases, `USING` and ordinals are gone. A condition is a
 bool that may be null; `and`, `or`, `not`, `lt`, `same` … are functors like the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field, fields, is_dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from corollary.core.logic import Value
 from corollary.core.types import Type
@@ -354,7 +355,8 @@ def output_columns(query: Query) -> tuple[QueryColumn, ...]:
 
 Node = object
 NumberedSource = TableSource | SubquerySource | RecursiveSource
-_LEAVES = (Type, Span, QueryColumn, str, int, float, bool, type(None), frozenset)
+_LEAVES = Type | Span | QueryColumn | str | int | float | bool | None | frozenset
+_NESTING = ScalarSubquery | Exists | Quantified | SubquerySource
 
 
 def walk(node: Node, *, into_subqueries: bool = True) -> Iterator[Node]:
@@ -436,3 +438,30 @@ def without_order(query: Query) -> Query:
         columns = tuple((column, expression) for column, (_, expression) in shown)
         query = replace(query.query, columns=columns)
     return query
+
+
+def map_references(
+    node: Any, change: Callable[[ColumnReference, int], Expression], level: int = 0
+) -> Any:
+    """Return a query, or a part of one, with its references to columns changed.
+
+    Args:
+        node: what is changed.
+        change: gets a reference, and how many queries of the node it is inside of.
+        level: how many queries the node is inside of itself.
+    """
+    if isinstance(node, ColumnReference):
+        return change(node, level)
+    if isinstance(node, tuple):
+        return tuple(map_references(each, change, level) for each in node)
+    if not is_dataclass(node) or isinstance(node, type | ConstantRows | _LEAVES):
+        return node
+    changed: dict[str, Any] = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, tuple) or is_dataclass(value):
+            is_inner = each.name == "query" and isinstance(node, _NESTING)
+            found = map_references(value, change, level + is_inner)
+            if found != value:
+                changed[each.name] = found
+    return replace(node, **changed) if changed else node

@@ -1,31 +1,23 @@
 """Queries whose columns are converted: branches of set operations, sides of `IN`."""
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from corollary.core.types import SYMBOL, Type
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
-    ConstantRows,
-    ConstantValue,
-    Exists,
     Expression,
-    Quantified,
     Query,
     QueryColumn,
-    ScalarSubquery,
     Select,
     SubquerySource,
     Values,
+    map_references,
     output_columns,
+    walk,
 )
-from corollary.source import Span
-
-_NESTING = (ScalarSubquery, Exists, Quantified, SubquerySource)
-_LEAVES = (Type, Span, ConstantValue, ConstantRows, QueryColumn)
 
 
 def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> Query:
@@ -56,45 +48,17 @@ def with_types(query: Query, types: Sequence[Type], session: BindingSession) -> 
 def wrapped(query: Query, number: int) -> SubquerySource:
     """Return a query as the source of another one around it."""
     plain = without_untyped(output_columns(query))
-    inner = _deepened(query, 0) if _refers_outside(query) else query
+    parts = walk(query)  # a chain of thousands is nested as deeply, and refers to nothing outside
+    has_outer = any(isinstance(each, ColumnReference) and each.depth for each in parts)
+    inner = map_references(query, _deepened) if has_outer else query
     return SubquerySource(number, inner, plain, span=query.span)
 
 
-def _refers_outside(query: Query) -> bool:
-    """Whether some reference is to a query around the one that it stands in."""
-    pending: list[Any] = [query]
-    while pending:  # a chain of thousands is nested as deeply
-        node = pending.pop()
-        if isinstance(node, ColumnReference):
-            if node.depth:
-                return True
-        elif isinstance(node, tuple):
-            pending += node
-        elif is_dataclass(node) and not isinstance(node, (type, *_LEAVES)):
-            pending += [getattr(node, each.name) for each in fields(node)]
-    return False
-
-
-def _deepened(node: Any, level: int) -> Any:
-    """Return a query, or a part of one, whose references to queries around go one further.
-
-    `level` says how many queries, of the one that gets another around it, the part is inside of.
-    """
-    if isinstance(node, ColumnReference):
-        return replace(node, depth=node.depth + 1) if node.depth > level else node
-    if isinstance(node, tuple):
-        return tuple(_deepened(each, level) for each in node)
-    if not is_dataclass(node) or isinstance(node, (type, *_LEAVES)):
-        return node
-    changed: dict[str, Any] = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, tuple) or is_dataclass(value):
-            is_inner = each.name == "query" and isinstance(node, _NESTING)
-            found = _deepened(value, level + is_inner)
-            if found != value:
-                changed[each.name] = found
-    return replace(node, **changed) if changed else node
+def _deepened(reference: ColumnReference, level: int) -> ColumnReference:
+    """Return a reference that goes one query further, if it is to one around all of them."""
+    if reference.depth > level:
+        return replace(reference, depth=reference.depth + 1)
+    return reference
 
 
 def _is_same(one: Type, other: Type) -> bool:

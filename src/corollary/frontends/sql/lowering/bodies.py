@@ -15,6 +15,7 @@ from corollary.core.logic import (
     Negation,
     Term,
     Variable,
+    variables_of,
 )
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
@@ -173,7 +174,7 @@ class RuleBody:
         """Return the variables that are needed later: those of columns, witnesses, values."""
         found: dict[str, Variable] = {}
         terms = (*columns, *self.terms.values())
-        parts = [part for term in terms for part in variables_in(term)]
+        parts = [part for term in terms for part in variables_of(term)]
         for variable in (*parts, *self.witnesses, *self.counts, *self.values):
             resolved = self.draft.resolve(variable)
             type_ = variable.type if resolved.type is None else resolved.type
@@ -371,18 +372,6 @@ def _is_decimal(term: Term) -> bool:
 
 def _domain(variable: Variable) -> object:
     return None if variable.type is None else variable.type.domain
-
-
-def variables_in(term: Term) -> Iterator[Variable]:
-    """Yield the variables of a term without aggregates."""
-    match term:
-        case Variable():
-            yield term
-        case Functor(arguments=arguments):
-            for each in arguments:
-                yield from variables_in(each)
-        case _:
-            pass
 
 
 def inverted(term: Term) -> Variable | None:

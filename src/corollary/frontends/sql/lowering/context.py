@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from corollary.core.logic import Atom, Term, Variable, Wildcard
+from corollary.core.logic import Atom, Term, Variable, Wildcard, variables_of
 from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.lowering.bodies import RuleBody, variables_in
+from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.draft import ViewDraft
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
@@ -59,7 +59,7 @@ class LoweredQuery:
 
 @dataclass(frozen=True, slots=True)
 class OpenBranch:
-    """A branch of a recursive table: its body, its columns, and what tells its rows apart."""
+    """A branch of a union: its body, its columns, and what tells its rows apart."""
 
     query: Query
     body: RuleBody
@@ -210,7 +210,7 @@ class ViewLowering(ABC):
         found: dict[str, Variable] = {}
         for reference in self.free_references(query):
             term = self.columns[reference.source][reference.column]
-            for variable in variables_in(term):
+            for variable in variables_of(term):
                 found.setdefault(self.draft.resolve(variable).name, variable)
         outer = tuple(
             variable if variable.type is None else self._narrowed(variable, around)

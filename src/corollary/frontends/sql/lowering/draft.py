@@ -5,10 +5,17 @@ functor that is null where an argument is becomes `null`, and one that skips nul
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, fields, replace
 from typing import assert_never
 
+from corollary.analysis.traverse import (
+    all_variables,
+    all_variables_in,
+    map_body,
+    map_clause,
+    map_term,
+)
 from corollary.core.functors.catalog import signature_of
 from corollary.core.functors.spec import Nullness
 from corollary.core.logic import (
@@ -123,7 +130,7 @@ class ViewDraft:
             Declaration(
                 name,
                 tuple(
-                    Column(column, type_name(type_))
+                    Column(column, TypeName.of(type_))
                     for column, (_, type_) in zip(named, columns, strict=True)
                 ),
                 storage=storage,
@@ -143,7 +150,7 @@ class ViewDraft:
     ) -> None:
         """Add a rule; what it does not need is left out, unless it is whole as it is."""
         head = Atom(relation, tuple(self.plain(each) for each in arguments))
-        body = tuple(self.plain_items(items))
+        body = self.plain_items(items)
         place = self.place or span or self.span
         clause = Clause((head,), body, place, is_null_safe=True)
         clause = clause if is_whole else tidy(clause)
@@ -151,18 +158,13 @@ class ViewDraft:
 
     def _with_short_names(self, clause: Clause) -> Clause:
         """Return a clause whose variables have the names of their columns, where they differ."""
-        (head,) = clause.heads
-        found = [*_item_names(head), *(name for item in clause.body for name in _item_names(item))]
-        names = list(dict.fromkeys(found))
-        short = unique_names([self.hints[name] for name in names])
-        renamed = {name: Variable(new) for name, new in zip(names, short, strict=True)}
+        names = list(dict.fromkeys(_names(*clause.heads, *clause.body)))
+        short = dict(zip(names, unique_names([self.hints[each] for each in names]), strict=True))
 
-        def change(variable: Variable) -> Variable:
-            return renamed[variable.name]
+        def change(term: Term) -> Term:
+            return Variable(short[term.name]) if isinstance(term, Variable) else term
 
-        return replace(
-            clause, heads=(_map_atom(head, change),), body=tuple(_map_items(clause.body, change))
-        )
+        return map_clause(clause, change)
 
     # --- attempts ------------------------------------------------------------------------------
 
@@ -181,76 +183,33 @@ class ViewDraft:
 
     def restore(self, copy: "ViewDraft") -> None:
         """Forget all that came after a copy was made."""
-        self.declarations = copy.declarations
-        self.clauses = copy.clauses
-        self.warnings = copy.warnings
-        self.relation_names = copy.relation_names
-        self.hints = copy.hints
-        self.substitution = copy.substitution
-        self.rows = copy.rows
+        for each in fields(self):
+            setattr(self, each.name, getattr(copy, each.name))
 
     # --- terms ---------------------------------------------------------------------------------
 
     def plain(self, term: Term) -> Term:
         """Return a term as a parser would make it: without types, all variables resolved."""
-        return _map_term(term, self._resolved)
+        return map_term(term, self._plain)
 
-    def plain_items(self, items: Iterable[BodyItem]) -> Iterator[BodyItem]:
-        """Yield the items of a body in the same way."""
-        return _map_items(items, self._resolved)
+    def plain_items(self, items: Iterable[BodyItem]) -> tuple[BodyItem, ...]:
+        """Return the items of a body in the same way."""
+        return _fold_comparisons(map_body(tuple(items), self._plain))
 
-    def _resolved(self, variable: Variable) -> Variable:
-        return Variable(self.resolve(variable).name)
-
-
-def _map_term(term: Term, change: Callable[[Variable], Variable]) -> Term:
-    """Return a term without types, with other variables."""
-    match term:
-        case Variable():
-            return change(term)
-        case Constant(value=value):
-            return Constant(value)
-        case Functor(name=name, arguments=arguments):
-            return fold_nulls(Functor(name, tuple(_map_term(each, change) for each in arguments)))
-        case AggregateTerm(operator=operator, target=target, body=body):
-            goal = None if target is None else _map_term(target, change)
-            return AggregateTerm(operator, goal, tuple(_map_items(body, change)))
-        case Wildcard():
-            return term
-        case _:
-            assert_never(term)
-
-
-def _map_items(
-    items: Iterable[BodyItem], change: Callable[[Variable], Variable]
-) -> Iterator[BodyItem]:
-    """Yield items with other variables."""
-    for item in items:
-        match item:
-            case Atom():
-                yield _map_atom(item, change)
-            case Negation(atom=atom):
-                yield Negation(_map_atom(atom, change))
-            case Comparison(operator=operator, left=left, right=right):
-                sides = _map_term(left, change), _map_term(right, change)
-                yield fold_comparison(Comparison(operator, *sides))
-            case Disjunction(alternatives=alternatives):
-                changed = (tuple(_map_items(each, change)) for each in alternatives)
-                yield Disjunction(tuple(changed))
-            case Truth():
-                yield item
+    def _plain(self, term: Term) -> Term:
+        match term:
+            case Variable():
+                return Variable(self.resolve(term).name)
+            case Constant(value=value):
+                return Constant(value)
+            case Functor(name=name, arguments=arguments):
+                return fold_nulls(Functor(name, arguments))
+            case AggregateTerm(operator=operator, target=target, body=body):
+                return AggregateTerm(operator, target, _fold_comparisons(body))
+            case Wildcard():
+                return term
             case _:
-                assert_never(item)
-
-
-def _map_atom(atom: Atom, change: Callable[[Variable], Variable]) -> Atom:
-    return replace(atom, arguments=tuple(_map_term(each, change) for each in atom.arguments))
-
-
-def type_name(type_: Type) -> TypeName:
-    """Return a type as a declaration writes it."""
-    digits = (type_.precision, type_.scale) if type_.is_decimal else None
-    return TypeName(type_.record.name if type_.record else str(type_.kind), digits, type_.nullable)
+                assert_never(term)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -278,7 +237,7 @@ def tidy(clause: Clause) -> Clause:
     body = clause.body
     outside: Counter[str] = Counter()
     for head in clause.heads:
-        outside.update(_item_names(head))
+        outside.update(_names(head))
     while True:
         changed = _without_unused(body, outside)
         if changed == body:
@@ -303,7 +262,7 @@ def _without_unused(body: tuple[BodyItem, ...], outside: Counter[str]) -> tuple[
 def _item_uses(item: BodyItem) -> Counter[str]:
     """Return how often an item uses variables; alternatives count as one place."""
     if not isinstance(item, Disjunction):
-        return Counter(_item_names(item))
+        return Counter(_names(item))
     uses: Counter[str] = Counter()
     for alternative in item.alternatives:
         uses |= sum((_item_uses(each) for each in alternative), Counter())
@@ -341,54 +300,17 @@ def _open(atom: Atom, unused: set[str]) -> Atom:
     return replace(atom, arguments=arguments)
 
 
-def _item_names(item: BodyItem) -> Iterator[str]:
-    match item:
-        case Atom(arguments=arguments):
-            for each in arguments:
-                yield from _names(each)
-        case Negation(atom=atom):
-            yield from _item_names(atom)
-        case Comparison(left=left, right=right):
-            yield from _names(left)
-            yield from _names(right)
-        case Disjunction(alternatives=alternatives):
-            for alternative in alternatives:
-                for part in alternative:
-                    yield from _item_names(part)
-        case Truth():
-            pass
-        case _:
-            assert_never(item)
-
-
-def _names(term: Term) -> Iterator[str]:
-    """Yield the names of variables of a term, those in aggregates too, with repetitions."""
-    match term:
-        case Variable(name=name):
-            yield name
-        case Functor(arguments=arguments):
-            for argument in arguments:
-                yield from _names(argument)
-        case AggregateTerm(target=target, body=body):
-            if target is not None:
-                yield from _names(target)
-            for item in body:
-                yield from _item_names(item)
-        case Constant() | Wildcard():
-            pass
-        case _:
-            assert_never(term)
+def _names(*parts: BodyItem | Term) -> Iterator[str]:
+    """Yield the names of variables in items and terms, aggregates too, with repetitions."""
+    for part in parts:
+        is_item = isinstance(part, Atom | Negation | Comparison | Disjunction | Truth)
+        for variable in all_variables_in((part,)) if is_item else all_variables(part):
+            yield variable.name
 
 
 def names_of(*parts: BodyItem | Term) -> set[str]:
     """Return the names of the variables in items and terms."""
-    found: set[str] = set()
-    for part in parts:
-        if isinstance(part, Atom | Negation | Comparison | Disjunction | Truth):
-            found.update(_item_names(part))
-        else:
-            found.update(_names(part))
-    return found
+    return set(_names(*parts))
 
 
 # --- null ----------------------------------------------------------------------------------------
@@ -432,11 +354,20 @@ def fold_nulls(functor: Functor) -> Term:
             return _NULL if is_strict else functor
 
 
-def fold_comparison(comparison: Comparison) -> Comparison | Truth:
-    """Return a comparison, or its truth where nothing says of which type its sides are."""
-    if _is_null(comparison.left) and _is_null(comparison.right):
-        return Truth(value=comparison.operator == "is")
-    return comparison
+def _fold_comparisons(items: Iterable[BodyItem]) -> tuple[BodyItem, ...]:
+    """Return items with the truth of comparisons of nulls, whose types nothing says."""
+
+    def folded(item: BodyItem) -> BodyItem:
+        match item:
+            case Comparison(operator=operator, left=left, right=right):
+                is_untyped = _is_null(left) and _is_null(right)
+                return Truth(value=operator == "is") if is_untyped else item
+            case Disjunction(alternatives=alternatives):
+                return Disjunction(tuple(map(_fold_comparisons, alternatives)))
+            case _:
+                return item
+
+    return tuple(map(folded, items))
 
 
 def _is_null(term: Term) -> bool:

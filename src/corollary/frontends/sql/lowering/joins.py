@@ -10,9 +10,17 @@ Z are the variables of L in c. The number of copies of a side that is not there 
 
 from typing import assert_never
 
-from corollary.core.logic import Atom, BodyItem, Comparison, Constant, Negation, Variable
+from corollary.core.logic import (
+    Atom,
+    BodyItem,
+    Comparison,
+    Constant,
+    Negation,
+    Variable,
+    variables_of,
+)
 from corollary.core.types import NUMBER
-from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody, variables_in
+from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering, note_row
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
@@ -191,7 +199,7 @@ def _take_over(lowering: ViewLowering, body: RuleBody, side: RuleBody) -> None:
     terms = [term for number in side.sources for term in lowering.used_columns(number)]
     counts = {each.name for each in side.counts}
     body.padded |= {each.name for each in side.visible(terms)} - counts
-    body.padded |= {each.name for term in terms for each in variables_in(term)} - counts
+    body.padded |= {each.name for term in terms for each in variables_of(term)} - counts
     body.padded |= {each.name for each in (*side.witnesses, *side.values)} - counts
     body.known.not_null |= counts
     body.counts += side.counts

@@ -14,17 +14,18 @@ from dataclasses import replace
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block, output_keys
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import (
     LoweredQuery,
     OpenBranch,
     RecursiveRelation,
     ViewLowering,
+    note_row,
     refuse,
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.recursive_uses import check_uses, references, rows_differ
+from corollary.frontends.sql.lowering.set_operations import open_branch
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Query,
@@ -55,18 +56,13 @@ def add_recursive(lowering: ViewLowering, source: RecursiveSource, body: RuleBod
         hidden.append(draft.variable("n", NUMBER))
         body.counts.append(hidden[-1])
     body.items.append(Atom(found.relation, (*variables, *hidden)))
-    known, names = body.known, [each.name for each in variables]
-    known.not_null |= {each.name for each in variables if each.type and not each.type.nullable}
+    note_row(body, variables, None, found.keys, set())
+    known = body.known
     known.not_null |= {each.name for each in hidden}
     if found.has_way:
-        body.witnesses += [*variables, hidden[0]]
+        body.witnesses.append(hidden[0])
         if found.has_count:
-            known.add({*names, hidden[0].name}, {hidden[-1].name})
-    else:
-        for key in found.keys:
-            known.add({names[column] for column in key}, names)
-        smallest = min(found.keys, key=lambda key: (len(key), sorted(key)))
-        body.witnesses += [variables[column] for column in sorted(smallest)]
+            known.add({each.name for each in (*variables, hidden[0])}, {hidden[-1].name})
     lowering.columns[source.number] = list(variables)
     body.sources.append(source.number)
 
@@ -233,7 +229,12 @@ def _open_branches(
         for relation in relations:
             table = relation.table
             relation.branches = [
-                _open(lowering, branch, names, is_set=is_set)
+                open_branch(
+                    lowering,
+                    without_order(branch),
+                    RuleBody(lowering.draft, is_set=is_set),
+                    stays_open=bool(references(branch, names)),
+                )
                 for branch in (*table.bases, *table.steps)
             ]
             for branch in relation.branches:
@@ -246,28 +247,6 @@ def _open_branches(
         if not has_changed:
             return
         lowering.rollback(mark)
-
-
-def _open(lowering: ViewLowering, query: Query, names: set[str], *, is_set: bool) -> OpenBranch:
-    query = without_order(query)
-    body = RuleBody(lowering.draft, is_set=is_set)
-    if not is_inlinable(query):
-        part = lowering.define(
-            query, lowering.draft.relation("q"), RuleBody(lowering.draft, is_set=is_set)
-        )
-        return OpenBranch(query, body, list(lowering.read(part, body)), part.keys)
-    assert isinstance(query, Select)
-    lowering.open_select(query, body)
-    columns = [
-        ResultColumn(column.name, lowering.term(expression, body), column.type)
-        for column, expression in query.columns
-    ]
-    keys = output_keys(body, columns)
-    if is_set or keys or references(query, names):
-        return OpenBranch(query, body, [each.term for each in columns], keys)
-    part = emit_block(lowering, lowering.draft.relation("q"), body, columns, span=query.span)
-    outside = RuleBody(lowering.draft)
-    return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
 
 # --- rules ---------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ GROUPING SETS, ROLLUP and CUBE are a UNION ALL of groupings, in which other keys
 by all columns, ascending, nulls first.
 """
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -38,6 +38,7 @@ from corollary.frontends.sql.query_tree import (
     WindowCall,
     calls_in,
     has_subquery,
+    map_references,
     output_columns,
     without_order,
 )
@@ -178,6 +179,12 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
     missing = {key for number, key in enumerate(keys) if number not in chosen}
     columns = {(key.source, key.column) for key in missing if isinstance(key, ColumnReference)}
 
+    def without_key(reference: ColumnReference, _: int) -> Expression:
+        """Return null for a key that is missing, in a query inside this one."""
+        if (reference.source, reference.column) not in columns:
+            return reference
+        return ConstantValue(None, reference.type.with_null(nullable=True), reference.span)
+
     def change(expression: Any) -> Any:
         if isinstance(expression, tuple):
             return tuple(change(each) for each in expression)
@@ -192,7 +199,7 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
         if isinstance(expression, Quantified):
             expression = replace(expression, left=change(expression.left))
         if isinstance(expression, ScalarSubquery | Exists | Quantified):
-            return replace(expression, query=_without_columns(expression.query, columns))
+            return replace(expression, query=map_references(expression.query, without_key))
         return expression
 
     return replace(
@@ -202,22 +209,6 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
         grouping_sets=None,
         having=None if select.having is None else change(select.having),
     )
-
-
-def _without_columns(node: Any, columns: set[tuple[int, int]]) -> Any:
-    """Return a query, or a part of one, in which some columns of the query around are null."""
-    if isinstance(node, ColumnReference):
-        if (node.source, node.column) not in columns:
-            return node
-        return ConstantValue(None, node.type.with_null(nullable=True), node.span)
-    if isinstance(node, tuple):
-        return tuple(_without_columns(each, columns) for each in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    changed = {
-        each.name: _without_columns(getattr(node, each.name), columns) for each in fields(node)
-    }
-    return replace(node, **changed)
 
 
 # --- the first rows ------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from corollary.frontends.sql.lowering.blocks import (
     sum_up,
 )
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
-from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
+from corollary.frontends.sql.lowering.context import LoweredQuery, OpenBranch, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.query_tree import (
     ConstantRows,
@@ -97,21 +97,21 @@ def _row(lowering: ViewLowering, columns: Sequence[tuple[str, Type]]) -> list[Re
     return [ResultColumn(name, draft.variable(name, type_), type_) for name, type_ in columns]
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    """A branch of a union: a body, its columns, and what tells its rows apart."""
+def open_branch(
+    lowering: ViewLowering, query: Query, body: RuleBody, *, stays_open: bool = False
+) -> OpenBranch:
+    """Return the rows of a branch of a union: those of its own body, or of a relation.
 
-    body: RuleBody
-    row: list[Term]
-    keys: Sequence[frozenset[int]]
-
-
-def _open_branch(lowering: ViewLowering, query: Query, body: RuleBody) -> _Branch:
-    """Return the rows of a branch: those of its own body if they are a set or asked as one."""
+    Args:
+        lowering: of the view.
+        query: the branch.
+        body: an empty body, with the variables of queries around.
+        stays_open: whether the rows are those of its body even if they have copies.
+    """
     inside = body.empty_copy(is_set=body.is_set)
     if not is_inlinable(query):
         part = lowering.lower_part(query, body, is_set=body.is_set)
-        return _Branch(inside, list(lowering.read(part, inside)), part.keys)
+        return OpenBranch(query, inside, list(lowering.read(part, inside)), part.keys)
     assert isinstance(query, Select)
     lowering.open_select(query, inside)
     columns = [
@@ -119,12 +119,11 @@ def _open_branch(lowering: ViewLowering, query: Query, body: RuleBody) -> _Branc
         for column, expression in query.columns
     ]
     keys = output_keys(inside, columns)
-    if body.is_set or keys:
-        return _Branch(inside, [each.term for each in columns], keys)
-    name = lowering.draft.relation("q")
-    part = emit_block(lowering, name, inside, columns, span=query.span)
+    if body.is_set or keys or stays_open:
+        return OpenBranch(query, inside, [each.term for each in columns], keys)
+    part = emit_block(lowering, lowering.draft.relation("q"), inside, columns, span=query.span)
     outside = body.empty_copy(is_set=False)
-    return _Branch(outside, list(lowering.read(part, outside)), ())
+    return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
 
 # --- unions --------------------------------------------------------------------------------------
@@ -139,36 +138,65 @@ def _define_union(
     *,
     storage: str,
 ) -> LoweredQuery:
-    draft, outer = lowering.draft, body.outer
-    parts = [_open_branch(lowering, each, body) for each in branches]
+    parts = [open_branch(lowering, each, body) for each in branches]
+    keys: list[frozenset[int]] | None = None
+    mark = _different_constants(branches)
+    if mark is not None and all(part.keys for part in parts):
+        keys = _common_keys([part.keys for part in parts], mark)
+    union = _Union(operation, parts, keys, "branch", has_count=True)
+    return _emit_union(lowering, union, relation, body, storage=storage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Union:
+    """Rows of several bodies together.
+
+    Attributes:
+        query: what they are the rows of.
+        keys: if they are a set, the columns that tell rows apart.
+        label: what tells equal rows apart, if they are none.
+        has_count: whether a row may have copies.
+    """
+
+    query: SetOperation | Values
+    parts: Sequence[OpenBranch]
+    keys: list[frozenset[int]] | None
+    label: str
+    has_count: bool
+
+
+def _emit_union(
+    lowering: ViewLowering, union: _Union, relation: str, body: RuleBody, *, storage: str
+) -> LoweredQuery:
+    """Make a rule for each body of a union."""
+    draft, outer, span = lowering.draft, body.outer, union.query.span
     columns = [
         (
             column.name,
-            column.type.with_null(any(part.body.is_nullable(part.row[at]) for part in parts)),
+            column.type.with_null(any(part.body.is_nullable(part.row[at]) for part in union.parts)),
         )
-        for at, column in enumerate(operation.columns)
+        for at, column in enumerate(union.query.columns)
     ]
-    width = len(columns)
-    mark = _different_constants(branches)
     typed = _row(lowering, columns)
-    if body.is_set or (mark is not None and all(part.keys for part in parts)):
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
-        for branch, part in zip(branches, parts, strict=True):
-            draft.add(name, [*outer, *part.row], part.body.closed_items(), branch.span)
-        keys = [frozenset(range(width))]
-        if mark is not None and all(part.keys for part in parts):
-            keys = _common_keys([part.keys for part in parts], mark)
-        return lowered(name, outer, typed, keys)
-    each = draft.relation("each", is_numbered=False, of=relation)
-    types = [(variable.name, variable.type or NUMBER) for variable in outer]
-    types += [*columns, ("branch", NUMBER), ("n", NUMBER)]
-    draft.declare(each, types)
-    for number, (branch, part) in enumerate(zip(branches, parts, strict=True)):
-        count = part.body.count_term() or ONE
-        row = [*part.row, Constant(number + 1), count]
-        draft.add(each, [*outer, *row], part.body.closed_items(), branch.span)
-    rows = EachRow(each, outer, width, 1, has_count=True)
-    return sum_up(draft, relation, rows, outer, typed, storage=storage, span=operation.span)
+    is_set = body.is_set or union.keys is not None
+    if is_set:
+        name = declare_result(draft, relation, outer, typed, storage=storage, span=span)
+    else:
+        name = draft.relation("each", is_numbered=False, of=relation)
+        types = [(variable.name, variable.type or NUMBER) for variable in outer]
+        counts = [("n", NUMBER)] if union.has_count else []
+        draft.declare(name, [*types, *columns, (union.label, NUMBER), *counts])
+    for number, part in enumerate(union.parts, 1):
+        hidden: list[Term] = []
+        if not is_set:
+            hidden.append(Constant(number))
+            hidden += [part.body.count_term() or ONE] if union.has_count else []
+        row = [*outer, *part.row, *hidden]
+        draft.add(name, row, part.body.closed_items(), part.query.span)
+    if is_set:
+        return lowered(name, outer, typed, union.keys or [frozenset(range(len(columns)))])
+    rows = EachRow(name, outer, len(columns), 1, union.has_count)
+    return sum_up(draft, relation, rows, outer, typed, storage=storage, span=span)
 
 
 def _different_constants(branches: Sequence[Query]) -> int | None:
@@ -267,35 +295,19 @@ def define_values(
     lowering: ViewLowering, values: Values, relation: str, body: RuleBody, *, storage: str
 ) -> LoweredQuery:
     """Make the rules of `VALUES`."""
-    draft, outer = lowering.draft, body.outer
-    rows = []
+    parts = []
     for row in values.rows:
         inside = body.empty_copy(is_set=body.is_set)
-        rows.append((inside, [lowering.term(each, inside) for each in row]))
-    columns = [
-        (
-            column.name,
-            column.type.with_null(any(inside.is_nullable(row[number]) for inside, row in rows)),
-        )
-        for number, column in enumerate(values.columns)
-    ]
-    typed = _row(lowering, columns)
-    constants = [tuple(map(constant_of, row)) for row in values.rows]
+        parts.append(OpenBranch(values, inside, [lowering.term(each, inside) for each in row], ()))
+    constants = {tuple(map(constant_of, row)) for row in values.rows}
     is_known = all(constant_of(each) is not None for row in values.rows for each in row)
-    keys = [frozenset(range(len(columns)))] if len(rows) > 1 else [frozenset[int]()]
-    if body.is_set or len(rows) == 1 or (is_known and len(set(constants)) == len(constants)):
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=values.span)
-        for inside, terms in rows:
-            draft.add(name, [*outer, *terms], inside.closed_items(), values.span)
-        return lowered(name, outer, typed, keys)
-    each = draft.relation("each", is_numbered=False, of=relation)
-    types = [(variable.name, variable.type or NUMBER) for variable in outer]
-    draft.declare(each, [*types, *columns, ("row", NUMBER)])
-    for number, (inside, terms) in enumerate(rows):
-        mark = Constant(number + 1)
-        draft.add(each, [*outer, *terms, mark], inside.closed_items(), values.span)
-    source = EachRow(each, outer, len(columns), 1, has_count=False)
-    return sum_up(draft, relation, source, outer, typed, storage=storage, span=values.span)
+    keys: list[frozenset[int]] | None = None
+    if len(parts) == 1:
+        keys = [frozenset()]
+    elif is_known and len(constants) == len(parts):
+        keys = [frozenset(range(len(values.columns)))]
+    union = _Union(values, parts, keys, "row", has_count=False)
+    return _emit_union(lowering, union, relation, body, storage=storage)
 
 
 def define_rows(

@@ -1,6 +1,6 @@
 """Constraints of tables as rules: a relation of violations, and `.abort` on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from corollary.analysis.bags import rows_name
@@ -11,6 +11,7 @@ from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.session import type_name as sql_type
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.tables import TableLayout, find_column
 from corollary.source import Span
@@ -140,8 +141,8 @@ def _ranges(rules: ConstraintRules) -> None:
 
 def _unique(rules: ConstraintRules, unique: tuple[int, ...], span: Span) -> None:
     """Add: no two rows, or copies of a row, agree in columns that are not null."""
-    copies = logic.Variable(_unused(COPIES, rules.columns))
-    total = logic.Variable(_unused("number", rules.columns))
+    copies = logic.Variable(unused_variable(COPIES, rules.columns))
+    total = logic.Variable(unused_variable("number", rules.columns))
     row = rules.row(unique)
     if rules.layout.declaration.is_bag:
         counted = logic.Atom(rows_name(rules.table), (*row.arguments, copies))
@@ -169,7 +170,7 @@ def _not_null(rules: ConstraintRules, positions: Sequence[int]) -> list[logic.Bo
 
 
 def _no_copies(rules: ConstraintRules) -> None:
-    copies = logic.Variable(_unused(COPIES, rules.columns))
+    copies = logic.Variable(unused_variable(COPIES, rules.columns))
     every = range(len(rules.columns))
     counted = logic.Atom(rows_name(rules.table), (*rules.row().arguments, copies))
     body = (counted, logic.Comparison(">", copies, logic.Constant(1)))
@@ -177,7 +178,7 @@ def _no_copies(rules: ConstraintRules) -> None:
     rules.forbid("duplicate", every, body, message, rules.layout.statement.span)
 
 
-def _unused(name: str, columns: Sequence[Column]) -> str:
+def unused_variable(name: str, columns: Iterable[Column | QueryColumn]) -> str:
     """Return a name for a variable that is not that of a column."""
     taken = {column.name for column in columns}
     while name in taken:
@@ -273,7 +274,7 @@ def _on_delete(
             key.span,
             "give it a `PRIMARY KEY`, or write `ON DELETE CASCADE`",
         )
-    copies = logic.Variable(_unused(COPIES, rules.columns))
+    copies = logic.Variable(unused_variable(COPIES, rules.columns))
     row: tuple[logic.Term, ...] = (*rules.row().arguments, *([copies] if is_bag else ()))
     columns = rules.columns
     if is_bag:

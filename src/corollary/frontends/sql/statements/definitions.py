@@ -5,6 +5,7 @@ that name each other in a circle are one recursion, as the tables of one `WITH R
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 
@@ -108,11 +109,11 @@ def compile_definitions(definitions: Iterable[PlacedDefinition], others: Program
     layouts = _declare_tables(work, chosen)
     _compile_views(work, chosen)
     for layout, file in layouts:
-        with _Collecting(work):
+        with _collecting(work):
             work.parts.append(constraint_rules(layout, work.catalog))
             _checks(work, layout, file)
     for each in chosen:
-        with _Collecting(work):
+        with _collecting(work):
             _compile_rest(work, each)
     texts = tuple(
         Directive(SQL_DIRECTIVE, each.name, (("text", each.statement.text),), each.statement.span)
@@ -122,20 +123,13 @@ def compile_definitions(definitions: Iterable[PlacedDefinition], others: Program
     return work.program() + Program(directives=texts, sources=files)
 
 
-class _Collecting:
-    """Collects the errors of one statement, so that those of others are found too."""
-
-    def __init__(self, work: Compilation) -> None:
-        self._work = work
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> bool:
-        if not isinstance(error, InputError):
-            return False
-        self._work.findings += error.diagnostics
-        return True
+@contextmanager
+def _collecting(work: Compilation) -> Iterator[None]:
+    """Collect the errors of one statement, so that those of others are found too."""
+    try:
+        yield
+    except InputError as error:
+        work.findings += error.diagnostics
 
 
 def _effective(definitions: Iterable[PlacedDefinition], others: Program) -> list[PlacedDefinition]:
@@ -178,7 +172,7 @@ def _declare_tables(
     layouts: list[tuple[TableLayout, SourceFile]] = []
     for each in chosen:
         if isinstance(each.statement, nodes.CreateTable):
-            with _Collecting(work):
+            with _collecting(work):
                 layout = lay_out_table(each.statement)
                 directives = source_of(each.statement)
                 made = Program(declarations=(layout.declaration,), directives=directives)
@@ -233,7 +227,7 @@ def _compile_views(work: Compilation, chosen: Sequence[PlacedDefinition]) -> Non
         is_recursive = len(component) > 1 or component[0] in reads[component[0]]
         before = len(work.findings)
         for name in component:
-            with _Collecting(work):
+            with _collecting(work):
                 each = views[name]
                 group = [views[other] for other in component] if is_recursive else []
                 _compile_view(work, each, group)

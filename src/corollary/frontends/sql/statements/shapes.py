@@ -19,7 +19,7 @@ What is compiled then does not know their values, so it is the same for all.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -46,6 +46,7 @@ from corollary.frontends.sql.query_tree import (
     QueryColumn,
     Select,
     TableSource,
+    walk,
 )
 
 PREFIX = "corollary_"
@@ -243,7 +244,7 @@ def is_same_for_all_values(query: Query, given: str) -> bool:
     They may be selected, compared with their own kind, and added to numbers; conversions, for one,
     depend on what they convert.
     """
-    nodes = list(walk_nodes(query))
+    nodes = list(walk(query))
     numbers = {
         each.number for each in nodes if isinstance(each, TableSource) and each.relation == given
     }
@@ -268,15 +269,3 @@ def _is_uniform(call: FunctionCall) -> bool:
     if call.functor in COMPARISON_OPERATORS:
         return len(domains) == 1
     return call.functor in _ARITHMETIC and domains == {NUMBER.domain}
-
-
-def walk_nodes(root: object) -> Iterator[object]:
-    """Yield the nodes of a query tree."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, tuple):
-            waiting += node
-        elif is_dataclass(node) and not isinstance(node, Type):
-            yield node
-            waiting += [getattr(node, each.name) for each in fields(node) if each.name != "span"]

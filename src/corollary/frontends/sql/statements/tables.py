@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core.program import Column, Declaration, Directive, TypeName
-from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.statements import nodes
@@ -51,14 +50,6 @@ class TableLayout:
         """Return the numbers of columns."""
         columns = [column.name.text for column in self.statement.columns]
         return tuple(find_column(self.statement.name.text, columns, name) for name in names)
-
-
-def type_name(type_: Type, span: Span | None = None) -> TypeName:
-    """Return a type as declarations have it."""
-    digits = (type_.precision, type_.scale) if type_.is_decimal else None
-    return TypeName(
-        type_.record.name if type_.record else str(type_.kind), digits, type_.nullable, span
-    )
 
 
 def find_column(table: str, columns: Sequence[str], name: SqlName) -> int:
@@ -118,7 +109,7 @@ def lay_out_table(statement: nodes.CreateTable) -> TableLayout:
     columns = tuple(
         Column(
             each.name.text,
-            type_name(each.type.type.with_null(at not in not_null), each.name.span),
+            TypeName.of(each.type.type.with_null(at not in not_null), each.name.span),
             each.name.span,
         )
         for at, each in enumerate(statement.columns)

@@ -25,9 +25,8 @@ from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.constraints import COPIES, find_table
+from corollary.frontends.sql.statements.constraints import COPIES, find_table, unused_variable
 from corollary.frontends.sql.statements.questions import StatementPlace
-from corollary.frontends.sql.statements.tables import type_name
 from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert
 from corollary.source import SourceFile, Span
 
@@ -67,8 +66,10 @@ def _as_events(
     """Return the declarations and rules of a trigger's rows; copies are not stored, but counted."""
     if not lowered.is_bag:
         return lowered.declarations, lowered.clauses
-    columns = tuple(Column(each.name, type_name(each.type)) for each in lowered.columns)
-    counted = Declaration(rows_name(name), (*columns, Column(_copies(columns), TypeName("number"))))
+    columns = tuple(Column(each.name, TypeName.of(each.type)) for each in lowered.columns)
+    counted = Declaration(
+        rows_name(name), (*columns, Column(unused_variable(COPIES, columns), TypeName("number")))
+    )
     others = (each for each in lowered.declarations if each.name != name)
     row = tuple(logic.Variable(each.name) for each in columns)
     projection = logic.Clause(
@@ -77,14 +78,6 @@ def _as_events(
         is_null_safe=True,
     )
     return (*others, counted, Declaration(name, columns)), (*lowered.clauses, projection)
-
-
-def _copies(columns: Sequence[Column]) -> str:
-    """Return a name for the number of copies of a row that no column has."""
-    name = COPIES
-    while any(each.name == name for each in columns):
-        name += "_"
-    return name
 
 
 def _transition_tables(
@@ -120,7 +113,7 @@ def _transition_tables(
         if name is None:
             continue
         relation = f"{statement.name.text}.{suffix}"
-        columns = tuple(Column(each.name, type_name(each.type)) for each in table.columns)
+        columns = tuple(Column(each.name, TypeName.of(each.type)) for each in table.columns)
         row = tuple(logic.Variable(each.name) for each in table.columns)
         body: tuple[logic.BodyItem, ...] = (logic.Atom(table.relation, row, sign=sign),)
         if is_update:
@@ -219,7 +212,7 @@ def _effects(
     """
     name, is_insert = statement.name.text, isinstance(statement.action, nodes.Insert)
     row = tuple(logic.Variable(each.name) for each in lowered.columns)
-    copies = logic.Variable(_copies([Column(each.name, TypeName("")) for each in lowered.columns]))
+    copies = logic.Variable(unused_variable(COPIES, lowered.columns))
     cause, effect = logic.Atom(name, row), target.relation
     body: tuple[logic.BodyItem, ...] = (cause,)
     head = row
