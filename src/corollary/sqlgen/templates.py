@@ -56,7 +56,8 @@ class _TemplateParser(Parser):
 
 
 @cache
-def _parse(text: str) -> Node:
+def parse_template(text: str) -> Node:
+    """Return the tree of a template; functions are what they are written as."""
     (tree,) = _TemplateParser().parse(tokenize(text), text)
     assert tree is not None, text
     return tree
@@ -81,7 +82,7 @@ def fill_template(
         enclose: puts an argument in parentheses where the node that it becomes an operand of
             needs them.
     """
-    tree = _parse(text)
+    tree = parse_template(text)
 
     def fill(values: Sequence[Node]) -> Any:
         named = dict(zip(spec.arguments, values, strict=False))

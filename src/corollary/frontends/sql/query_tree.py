@@ -355,7 +355,7 @@ def output_columns(query: Query) -> tuple[QueryColumn, ...]:
 
 Node = object
 NumberedSource = TableSource | SubquerySource | RecursiveSource
-_LEAVES = Type | Span | QueryColumn | str | int | float | bool | None | frozenset
+_LEAVES = (Type, Span, QueryColumn, str, int, float, bool, type(None), frozenset)
 _NESTING = ScalarSubquery | Exists | Quantified | SubquerySource
 
 
@@ -454,7 +454,7 @@ def map_references(
         return change(node, level)
     if isinstance(node, tuple):
         return tuple(map_references(each, change, level) for each in node)
-    if not is_dataclass(node) or isinstance(node, type | ConstantRows | _LEAVES):
+    if not is_dataclass(node) or isinstance(node, (type, ConstantRows, *_LEAVES)):
         return node
     changed: dict[str, Any] = {}
     for each in fields(node):

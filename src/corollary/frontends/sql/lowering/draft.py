@@ -303,9 +303,10 @@ def _open(atom: Atom, unused: set[str]) -> Atom:
 def _names(*parts: BodyItem | Term) -> Iterator[str]:
     """Yield the names of variables in items and terms, aggregates too, with repetitions."""
     for part in parts:
-        is_item = isinstance(part, Atom | Negation | Comparison | Disjunction | Truth)
-        for variable in all_variables_in((part,)) if is_item else all_variables(part):
-            yield variable.name
+        if isinstance(part, Atom | Negation | Comparison | Disjunction | Truth):
+            yield from (each.name for each in all_variables_in((part,)))
+        else:
+            yield from (each.name for each in all_variables(part))
 
 
 def names_of(*parts: BodyItem | Term) -> set[str]:

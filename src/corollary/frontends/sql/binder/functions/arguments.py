@@ -1,10 +1,13 @@
 """Arguments of functions: what they must be, and how they are converted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+
+from sqlglot import exp
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
-from corollary.core.functors.spec import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds
+from corollary.core.functors.spec import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds, define
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -16,9 +19,17 @@ from corollary.core.types import (
     Type,
 )
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.values.conversions import call, convert, is_untyped, to_decimal
-from corollary.frontends.sql.binder.values.operators import Site, read_literal, unfit
+from corollary.frontends.sql.binder.values.conversions import (
+    EPOCH,
+    call,
+    convert,
+    integer,
+    is_untyped,
+    to_decimal,
+)
+from corollary.frontends.sql.binder.values.operators import Site, negative, read_literal, unfit
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
+from corollary.sqlgen.templates import parse_template
 
 Builder = Callable[[list[Expression], Site], Expression]
 
@@ -66,6 +77,53 @@ def function_of(spec: FunctorSpec) -> SqlFunction:
         return call(spec.name, values, result, site.span)
 
     return SqlFunction(len(spec.parameters), len(spec.parameters), build)
+
+
+_OPERATORS = {exp.Add: "+", exp.Sub: "-"}
+_CONSTANTS: Mapping[str, Expression] = {
+    "EPOCH": ConstantValue(EPOCH, TIMESTAMP),
+    "EPOCH_DAY": ConstantValue(EPOCH.date(), DATE),
+}
+"""What the expressions of functions may name beside their parameters."""
+
+
+def expressions_of(rows: Mapping[str, str]) -> dict[str, SqlFunction]:
+    """Return the functions that are expressions over functors of their arguments, by name.
+
+    Args:
+        rows: expressions by the names of a function and its parameters.
+    """
+    found: dict[str, SqlFunction] = {}
+    for signature, text in rows.items():
+        spec = define(signature)
+        function = SqlFunction(*[len(spec.parameters)] * 2, partial(_evaluate, spec, text))
+        found |= dict.fromkeys(spec.name.split(), function)
+    return found
+
+
+def _evaluate(spec: FunctorSpec, text: str, arguments: list[Expression], site: Site) -> Expression:
+    values = map(fitted, arguments, spec.parameters, [site] * len(arguments))
+    named = {**_CONSTANTS, **dict(zip(spec.arguments, values, strict=True))}
+
+    def make(node: exp.Expr) -> Expression:
+        match node:
+            case exp.Column():
+                return named[node.name]
+            case exp.Literal(is_string=True):
+                return ConstantValue(node.name, SYMBOL)
+            case exp.Literal():
+                return integer(int(node.name))
+            case exp.Neg():
+                return negative(make(node.this), site)
+            case exp.Anonymous():
+                functor, parts = node.name, node.expressions
+            case _:
+                functor, parts = _OPERATORS[type(node)], [node.left, node.right]
+        made = tuple(map(make, parts))
+        type_ = plain(result_type(functor, [each.type for each in made]))
+        return call(functor, made, type_, site.span)
+
+    return make(parse_template(text))
 
 
 def with_default(functor: str, default: Expression) -> SqlFunction:

@@ -3,9 +3,10 @@
 from functools import reduce
 
 from corollary.core.functors.spec import TEXT, WHOLE
-from corollary.core.types import BOOL, NUMBER, SYMBOL
+from corollary.core.types import BOOL, SYMBOL
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
+    expressions_of,
     fitted,
     literal_text,
     with_default,
@@ -16,12 +17,6 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression, Functi
 
 REST = 2**31 - 1
 """The length that means the rest of a text."""
-
-
-def _position(arguments: list[Expression], site: Site) -> Expression:
-    """`instr(text, part)`."""
-    text, part = (fitted(each, TEXT, site) for each in arguments)
-    return call("position", (part, text), NUMBER, site.span)
 
 
 def _trim(functor: str) -> SqlFunction:
@@ -82,11 +77,6 @@ def _matches(functor: str, count: int) -> SqlFunction:
     return SqlFunction(3 if functor == "regexp_replace" else 2, count, build)
 
 
-def _ignoring_case(arguments: list[Expression], site: Site) -> Expression:
-    parts = [call("lower", (fitted(each, TEXT, site),), SYMBOL, site.span) for each in arguments]
-    return call("like", tuple(parts), BOOL, site.span)
-
-
 def _translate(arguments: list[Expression], site: Site) -> Expression:
     """`translate(text, 'abc', 'xy')`, where no new character is replaced again."""
     text = fitted(arguments[0], TEXT, site)
@@ -103,12 +93,14 @@ def _translate(arguments: list[Expression], site: Site) -> Expression:
     return reduce(replaced, pairs.items(), text)
 
 
-def _space(arguments: list[Expression], site: Site) -> Expression:
-    blank = ConstantValue(" ", SYMBOL)
-    return call("repeat", (blank, fitted(arguments[0], WHOLE, site)), SYMBOL, site.span)
-
-
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
+    **expressions_of(
+        {
+            "instr(text: symbol, part: symbol)": "position(part, text)",
+            "space(n: number)": "repeat(' ', n)",
+            "ilike(text: symbol, pattern: symbol)": "like(lower(text), lower(pattern))",
+        }
+    ),
     **{name: with_default("substring", integer(REST)) for name in ("substring", "substr")},
     **{name: _matches("rlike", 2) for name in ("rlike", "regexp", "regexp_like")},
     "trim": _trim("trim"),
@@ -116,15 +108,12 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "ltrim": _trim("ltrim"),
     "rtrim": _trim("rtrim"),
     "replace": with_default("replace", ConstantValue("", SYMBOL)),
-    "instr": SqlFunction(2, 2, _position),
     "lpad": with_default("lpad", ConstantValue(" ", SYMBOL)),
     "rpad": with_default("rpad", ConstantValue(" ", SYMBOL)),
-    "space": SqlFunction(1, 1, _space),
     "regexp_replace": _matches("regexp_replace", 3),
     "regexp_extract": _matches("regexp_extract", 3),
     "concat": SqlFunction(1, 10_000, _concat),
     "concat_ws": SqlFunction(1, 10_000, _concat_with),
-    "ilike": SqlFunction(2, 2, _ignoring_case),
     "translate": SqlFunction(3, 3, _translate),
 }
 """The functions on text, by their names in Spark."""

@@ -4,16 +4,17 @@ import re
 from decimal import Decimal
 
 from corollary.core.functors.catalog import functor_of_sql
-from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
-from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
+from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME
+from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
+    expressions_of,
     fitted,
     function_of,
     literal_text,
 )
-from corollary.frontends.sql.binder.values.conversions import EPOCH, call, constant, integer
-from corollary.frontends.sql.binder.values.operators import Site, choose, negative
+from corollary.frontends.sql.binder.values.conversions import call, integer
+from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.sqlgen.templates import TIME_PATTERNS
 
@@ -33,19 +34,6 @@ _UNITS = {
 }
 
 
-def _day_of_week(arguments: list[Expression], site: Site) -> Expression:
-    """`dayofweek(d)`: 1 is Sunday; the functor has 7 for it."""
-    day = call("weekday", (fitted(arguments[0], TIME, site),), NUMBER, site.span)
-    rest = call("rem", (day, integer(7)), NUMBER, site.span)
-    return call("+", (rest, integer(1)), NUMBER, site.span)
-
-
-def _weekday(arguments: list[Expression], site: Site) -> Expression:
-    """`weekday(d)`: 0 is Monday; the functor has 1 for it."""
-    day = call("weekday", (fitted(arguments[0], TIME, site),), NUMBER, site.span)
-    return call("-", (day, integer(1)), NUMBER, site.span)
-
-
 def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expression:
     """`extract(SECOND FROM t)`: a decimal with microseconds."""
     moment = fitted(arguments[0], MOMENT, site)
@@ -56,27 +44,6 @@ def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expressio
     number = call("to_decimal", (all_of_them, integer(0)), decimal(8, 0), site.span)
     size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
     return call("divide", (number, size, integer(6)), decimal(8, 6), site.span)
-
-
-def _days_after(is_minus: bool) -> SqlFunction:
-    def build(arguments: list[Expression], site: Site) -> Expression:
-        day, count = fitted(arguments[0], DAY, site), fitted(arguments[1], WHOLE, site)
-        days = negative(count, site) if is_minus else count
-        return call("add_days", (day, days), DATE, site.span)
-
-    return SqlFunction(2, 2, build)
-
-
-def _days_between(arguments: list[Expression], site: Site) -> Expression:
-    """`datediff(end, start)`."""
-    end, start = (fitted(each, DAY, site) for each in arguments)
-    return call("days_between", (start, end), NUMBER, site.span)
-
-
-def _last_day(arguments: list[Expression], site: Site) -> Expression:
-    first = call("start_of_month", (fitted(arguments[0], DAY, site),), DATE, site.span)
-    after = call("add_months", (first, integer(1)), DATE, site.span)
-    return call("add_days", (after, integer(-1)), DATE, site.span)
 
 
 def _unit(argument: Expression, site: Site, smallest: tuple[str, ...]) -> str:
@@ -209,33 +176,6 @@ def _to_time(result: Type) -> SqlFunction:
     return SqlFunction(1, 2, build)
 
 
-def _months_after(arguments: list[Expression], site: Site) -> Expression:
-    day, months = fitted(arguments[0], DAY, site), fitted(arguments[1], WHOLE, site)
-    return call("add_months", (day, months), DATE, site.span)
-
-
-def _from_seconds(arguments: list[Expression], site: Site) -> Expression:
-    start = constant(EPOCH, TIMESTAMP)
-    return call("add_seconds", (start, fitted(arguments[0], WHOLE, site)), TIMESTAMP, site.span)
-
-
-def _days_since(arguments: list[Expression], site: Site) -> Expression:
-    """`unix_date(d)`: the days since 1970."""
-    day = fitted(arguments[0], DAY, site)
-    return call("days_between", (constant(EPOCH.date(), DATE), day), NUMBER, site.span)
-
-
-def _from_days(arguments: list[Expression], site: Site) -> Expression:
-    days = fitted(arguments[0], WHOLE, site)
-    return call("add_days", (constant(EPOCH.date(), DATE), days), DATE, site.span)
-
-
-def _seconds_since(arguments: list[Expression], site: Site) -> Expression:
-    """`unix_seconds(t)`: the whole seconds since 1970, also before it."""
-    second = call("start_of_second", (fitted(arguments[0], MOMENT, site),), TIMESTAMP, site.span)
-    return call("seconds_between", (constant(EPOCH, TIMESTAMP), second), NUMBER, site.span)
-
-
 def _next_day(arguments: list[Expression], site: Site) -> Expression:
     """`next_day(d, 'MON')`: the first such day of the week after d."""
     day, name = fitted(arguments[0], DAY, site), literal_text(arguments[1], site)
@@ -249,43 +189,32 @@ def _next_day(arguments: list[Expression], site: Site) -> Expression:
     return call("add_days", (day, call("-", (integer(7), passed), NUMBER)), DATE, site.span)
 
 
-def _named(pattern: str) -> SqlFunction:
-    """Return the short name of the day or month."""
-
-    def build(arguments: list[Expression], site: Site) -> Expression:
-        day = fitted(arguments[0], TIME, site)
-        return call("format_time", (day, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
-
-    return SqlFunction(1, 1, build)
-
-
-def _make_date(arguments: list[Expression], site: Site) -> Expression:
-    """`make_date(y, m, d)`: the text of the date is parsed, so that only real days pass."""
-    dash, zero = ConstantValue("-", SYMBOL), ConstantValue("0", SYMBOL)
-    parts = [fitted(each, WHOLE, site) for each in arguments]
-    year, month, day = (call("show", (each,), SYMBOL, site.span) for each in parts)
-    is_short = call("lt", (parts[0], integer(1000)), BOOL, site.span)
-    padded = call("lpad", (year, integer(4), zero), SYMBOL, site.span)
-    digits = choose([(is_short, padded)], year, SYMBOL, site.span)
-    text = call("cat", (digits, dash, month, dash, day), SYMBOL, site.span)
-    return call("parse_day", (text,), DATE, site.span)
-
-
 def _today(_: list[Expression], site: Site) -> Expression:
     return FunctionCall("today", (), DATE, site.span)
 
 
 TIME_FUNCTIONS: dict[str, SqlFunction] = {
+    **expressions_of(
+        {
+            "dayofweek(d: time)": "rem(weekday(d), 7) + 1",
+            "weekday(d: time)": "weekday(d) - 1",
+            "date_add dateadd(d: date, days: number)": "add_days(d, days)",
+            "date_sub(d: date, days: number)": "add_days(d, -days)",
+            "datediff date_diff(end: date, start: date)": "days_between(start, end)",
+            "add_months(d: date, months: number)": "add_months(d, months)",
+            "last_day(d: date)": "add_days(add_months(start_of_month(d), 1), -1)",
+            "timestamp_seconds(n: number)": "add_seconds(EPOCH, n)",
+            "unix_date(d: date)": "days_between(EPOCH_DAY, d)",
+            "date_from_unix_date(days: number)": "add_days(EPOCH_DAY, days)",
+            "unix_seconds(t: timestamp)": "seconds_between(EPOCH, start_of_second(t))",
+            "dayname(d: time)": "format_time(d, '%a')",
+            "monthname(d: time)": "format_time(d, '%b')",
+            # The text of the date is parsed, so that only real days pass.
+            "make_date(y: number, m: number, d: number)": "parse_day(cat(if(lt(y, 1000), "
+            "lpad(to_string(y), 4, '0'), to_string(y)), '-', to_string(m), '-', to_string(d)))",
+        }
+    ),
     "seconds_with_fraction": SqlFunction(1, 1, _seconds_with_fraction),
-    "dayofweek": SqlFunction(1, 1, _day_of_week),
-    "weekday": SqlFunction(1, 1, _weekday),
-    "date_add": _days_after(False),
-    "dateadd": _days_after(False),
-    "date_sub": _days_after(True),
-    "datediff": SqlFunction(2, 2, _days_between),
-    "date_diff": SqlFunction(2, 2, _days_between),
-    "add_months": SqlFunction(2, 2, _months_after),
-    "last_day": SqlFunction(1, 1, _last_day),
     "trunc": SqlFunction(2, 2, _truncated_day),
     "date_trunc": SqlFunction(2, 2, _truncated_moment),
     "date_part": SqlFunction(2, 2, _date_part),
@@ -293,15 +222,7 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "date_format": SqlFunction(2, 2, _format),
     "to_date": _to_time(DATE),
     "to_timestamp": _to_time(TIMESTAMP),
-    "timestamp_seconds": SqlFunction(1, 1, _from_seconds),
-    "unix_date": SqlFunction(1, 1, _days_since),
-    "date_from_unix_date": SqlFunction(1, 1, _from_days),
-    "unix_seconds": SqlFunction(1, 1, _seconds_since),
     "next_day": SqlFunction(2, 2, _next_day),
-    "dayname": _named("%a"),
-    "monthname": _named("%b"),
-    "make_date": SqlFunction(3, 3, _make_date),
-    "current_date": SqlFunction(0, 0, _today),
-    "curdate": SqlFunction(0, 0, _today),
+    **dict.fromkeys(("current_date", "curdate"), SqlFunction(0, 0, _today)),
 }
 """The functions on dates and timestamps, by their names in Spark."""
