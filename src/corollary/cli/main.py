@@ -39,7 +39,7 @@ COMMANDS = {
     "watch": ("commands.watch:command", "Keep a warehouse up to date continuously, with streams."),
     "apply": ("commands.apply:command", "Change a warehouse: one transaction, all or nothing."),
     "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),
-    "sql": ("commands.sql:command", "Answer one question in SQL."),
+    "sql": ("commands.query:sql", "Answer one question in SQL."),
     "shell": ("commands.shell:command", "Ask and change a warehouse line by line."),
     "why": ("commands.why:why", "Prove a tuple: from which tuples, by which rules."),
     "why-not": ("commands.why:why_not", "Say what a tuple lacks, and what would make it true."),

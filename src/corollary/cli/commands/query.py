@@ -1,28 +1,76 @@
-"""`corollary query`."""
+"""`corollary query` and `corollary sql`: one goal, or one question in SQL."""
 
+import re
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from corollary.cli.databases import is_warehouse, open_to_read
 from corollary.cli.options import FileOptions, LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json, print_rows
-from corollary.cli.parameters import COUNT, family, functors, is_given
+from corollary.cli.parameters import COUNT, Pair, family, functors, is_given, pair
 from corollary.cli.recording import echo
 from corollary.cli.served_command import ServedCommand
 from corollary.console import LONG_SECONDS
+from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.core.program import Relation
+    from corollary.core.program import Program, Relation
+    from corollary.database.intake.evaluate_once import FileLocations
+    from corollary.database.sql.answer import SqlAnswer
+
+places_argument = click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
+
+
+@dataclass(frozen=True)
+class QuestionOptions(SnapshotOptions, FileOptions, LimitOptions, WorkOutputOptions):
+    """Of what a question is asked, within which bounds, and how its answer is printed."""
+
+    def of_warehouse(self, places: tuple[str, ...], what: str) -> bool:
+        """Whether a warehouse is asked, and not a program.
+
+        Args:
+            places: the arguments before the question.
+            what: what the question is called.
+
+        Raises:
+            click.UsageError: other arguments and options do not go with it.
+        """
+        if not is_warehouse(places[0]):
+            if self.at is not None:
+                raise click.UsageError(
+                    "--at asks an earlier commit, and only a warehouse has commits"
+                )
+            if self.reader is not None:
+                raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
+            return False
+        named = f"'{places[0]}' is a warehouse"
+        if len(places) > 1:
+            raise click.UsageError(f"{named}, so the {what} comes next, and no more")
+        if is_given("today"):
+            raise click.UsageError(
+                f"{named}, which has its day: set it with corollary apply --today"
+            )
+        if is_given("facts") or is_given("root"):
+            raise click.UsageError(f"{named}: it has its facts, leave out -F")
+        return True
+
+    def read_program(self, places: tuple[str, ...]) -> "tuple[Program, FileLocations]":
+        """Return the program that is asked, and where its facts are."""
+        from corollary.database.intake.evaluate_once import FileLocations
+        from corollary.database.program.loaded_program import read_programs
+
+        program = read_programs([Path(each) for each in places])
+        return program, FileLocations(self.facts, root=self.root)
 
 
 @click.command(cls=ServedCommand)
-@click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
+@places_argument
 @click.argument("goal")
-@family("read", SnapshotOptions)
 @click.option(
     "--log/--no-log",
     default=True,
@@ -36,20 +84,15 @@ if TYPE_CHECKING:
     help="Order answers by this column. May be repeated; the first one counts most.",
 )
 @click.option("--limit", type=COUNT, help="Print at most this many answers, the first ones.")
-@family("files", FileOptions)
-@family("limits", LimitOptions)
 @functors
-@family("output", WorkOutputOptions)
+@family("options", QuestionOptions)
 def command(
     places: tuple[str, ...],
     goal: str,
     log: bool,
     order: tuple[str, ...],
     limit: int | None,
-    read: SnapshotOptions,
-    files: FileOptions,
-    limits: LimitOptions,
-    output: WorkOutputOptions,
+    options: QuestionOptions,
 ) -> None:
     """Answer one goal, computing only what it asks for.
 
@@ -70,47 +113,27 @@ def command(
       corollary query warehouse 'link("a", y)' --as alice
       corollary query network.dl -F facts 'link("a", "d")'
     """
-    of_warehouse = is_warehouse(places[0])
-    if of_warehouse:
-        _check_usage(places)
-    elif read.at is not None:
-        raise click.UsageError("--at asks an earlier commit, and only a warehouse has commits")
-    elif read.reader is not None:
-        raise click.UsageError("--as asks as a reader, and only a warehouse has grants")
-    with output.reporting(LONG_SECONDS) as console:
+    of_warehouse = options.of_warehouse(places, "goal")
+    with options.reporting(LONG_SECONDS) as console:
         if of_warehouse:
             with open_to_read(
-                places[0], console, limits=limits.limits, log_queries=log
+                places[0], console, limits=options.limits, log_queries=log
             ) as database:
-                answers, table = read.view(database).answers(goal)
+                answers, table = options.view(database).answers(goal)
         else:
-            from corollary.database.intake.evaluate_once import FileLocations, query_once
-            from corollary.database.program.loaded_program import read_programs
+            from corollary.database.intake.evaluate_once import query_once
 
-            program = read_programs([Path(each) for each in places])
-            source = FileLocations(files.facts, root=files.root)
+            program, source = options.read_program(places)
             answers, table = query_once(
-                program, goal, source, limits.limits, console, today=files.today
+                program, goal, source, options.limits, console, today=options.today
             )
         from corollary.database.program.goals import arrange
 
-        _print(answers, arrange(table, order, limit), is_json=output.is_json)
+        print_answers(answers, arrange(table, order, limit), is_json=options.is_json)
 
 
-def _check_usage(places: tuple[str, ...]) -> None:
-    """Raise if arguments do not go with a warehouse."""
-    if len(places) > 1:
-        raise click.UsageError(f"'{places[0]}' is a warehouse, so the goal comes next, and no more")
-    if is_given("today"):
-        raise click.UsageError(
-            f"'{places[0]}' is a warehouse, which has its day: set it with corollary apply --today"
-        )
-    for option in ("facts", "root"):
-        if is_given(option):
-            raise click.UsageError(f"'{places[0]}' is a warehouse: it has its facts, leave out -F")
-
-
-def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
+def print_answers(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
+    """Print the answers of a goal, in their order."""
     from corollary.database.changes import json_rows
 
     if is_json:
@@ -120,3 +143,76 @@ def _print(answers: "Relation", table: "pa.Table", *, is_json: bool) -> None:
         echo("yes" if table.num_rows else "no")
     else:
         print_rows(table, answers)
+
+
+@click.command(cls=ServedCommand)
+@places_argument
+@click.argument("question")
+@click.option(
+    "--set",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    type=pair("is not a parameter and its value; write k=5"),
+    allow_from_autoenv=False,
+    help="The value of the parameter :NAME, a number or a text. May be repeated.",
+)
+@functors
+@family("options", QuestionOptions)
+def sql(
+    places: tuple[str, ...],
+    question: str,
+    parameters: tuple[Pair, ...],
+    options: QuestionOptions,
+) -> None:
+    r"""Answer one question in SQL: SELECT, WITH or VALUES.
+
+    The dialect is Spark's, over stored and virtual relations, whether SQL or Datalog defines them.
+    Of a warehouse, stored relations are looked up, and virtual ones computed as far as the question
+    needs them; --at, or VERSION AS OF and TIMESTAMP AS OF, ask an earlier commit. Of a program, the
+    facts are read first. The text is never changed: values come by parameters, with --set.
+
+    This command only reads. Data is changed with `corollary apply` and in `corollary shell`.
+
+    \b
+      corollary sql warehouse 'SELECT y FROM link WHERE x = :x ORDER BY y LIMIT 10' --set x=a
+      corollary sql warehouse 'SELECT x, COUNT(*) AS n FROM link GROUP BY x' --format json
+      corollary sql warehouse 'SELECT * FROM link VERSION AS OF 3'
+      corollary sql warehouse 'SELECT * FROM link' --at 2026-11-15 --as alice
+      corollary sql shop.sql -F data 'SELECT * FROM open_orders'
+    """
+    of_warehouse = options.of_warehouse(places, "question")
+    values = {name: _value(text) for name, text in parameters}
+    with options.reporting(LONG_SECONDS) as console:
+        if of_warehouse:
+            with open_to_read(places[0], console, limits=options.limits) as database:
+                answer = options.view(database).ask(question, None, values)
+        else:
+            from corollary.database.sql.once import ask_once
+
+            program, source = options.read_program(places)
+            bounds: dict[str, Any] = {"limits": options.limits, "today": options.today}
+            answer = ask_once(program, question, values, source, console=console, **bounds)
+        print_answer(answer, is_json=options.is_json)
+
+
+def print_answer(answer: "SqlAnswer", *, is_json: bool) -> None:
+    """Print the rows of an answer in SQL, in their order, or sorted if they have none."""
+    from corollary.core.arrow import sort_rows
+    from corollary.database.changes import json_rows
+
+    table = answer.arrow() if answer.is_ordered else sort_rows(answer.arrow())
+    if is_json:
+        rows = json_rows(table, answer.shape, is_sorted=True)
+        print_json({"columns": list(answer.columns), "rows": rows})
+    else:
+        print_rows(table, answer.shape)
+
+
+def _value(text: str) -> Any:
+    """Return the value of a parameter: a number if it looks like one, else the text."""
+    if re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?[0-9]+\.[0-9]+", text, re.ASCII):
+        return Decimal(text)
+    return text

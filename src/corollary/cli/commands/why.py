@@ -1,7 +1,9 @@
 """`corollary why`, `why-not`, `why-added`, `why-removed` and `what-if`."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -15,6 +17,8 @@ from corollary.console import LONG_SECONDS
 from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
+    from corollary.database.access.reader import Reader
+    from corollary.database.database import Database
     from corollary.provenance.limits import ProofLimits
     from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 
@@ -90,27 +94,69 @@ class ProofLimitOptions:
 FAILED = 1
 """The exit status if a tuple does not hold."""
 
-commit_option = click.option(
+_COMMIT = click.option(
     "--commit",
     type=click.IntRange(min=1),
     help="The commit that did it. Default: the last one that did.",
 )
+_INSERTIONS = click.option(
+    "--insertions",
+    type=COUNT,
+    default=2,
+    metavar="K",
+    show_default=True,
+    help="Look for sets of at most K base tuples that would make it true; 0 looks for none.",
+)
 
 
-@click.command(cls=ServedCommand)
-@warehouse
-@click.argument("goal")
-@family("read", SnapshotOptions)
-@family("limits", ProofLimitOptions)
-@functors
-@family("output", AnswerOptions)
-def why(
-    warehouse: str,
-    goal: str,
-    read: SnapshotOptions,
-    limits: ProofLimitOptions,
-    output: AnswerOptions,
-) -> None:
+def _explaining(
+    name: str, *options: Callable[[Any], Any], read: type[ReaderOptions] = SnapshotOptions
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Return what makes a command of a function that explains a tuple of a warehouse.
+
+    The function gets the database as the reader sees it, the goal, how it prints, the bounds of the
+    work, and further options.
+
+    Args:
+        name: that of the command.
+        options: those that the other commands do not have.
+        read: who reads, and as of which commit.
+    """
+
+    def make(explain: Callable[..., None]) -> click.Command:
+        @wraps(explain)
+        def run(
+            warehouse: str,
+            goal: str,
+            read: ReaderOptions,
+            limits: ProofLimitOptions,
+            output: AnswerOptions,
+            **others: Any,
+        ) -> None:
+            with (
+                output.reporting(LONG_SECONDS) as console,
+                open_to_read(warehouse, console) as database,
+            ):
+                seen = ReaderOptions(read.reader).view(database)
+                if isinstance(read, SnapshotOptions):
+                    others["at"] = read.at
+                explain(seen, goal, output, limits=limits.limits, **others)
+
+        made: Any = run
+        for option_ in reversed(
+            (
+                *(warehouse, click.argument("goal"), *options, family("read", read)),
+                *(family("limits", ProofLimitOptions), functors, family("output", AnswerOptions)),
+            )
+        ):
+            made = option_(made)
+        return click.command(name, cls=ServedCommand)(made)
+
+    return make
+
+
+@_explaining("why")
+def why(seen: "Database | Reader", goal: str, output: AnswerOptions, **bounds: Any) -> None:
     """Prove a tuple: from which tuples, by which rules, down to the data.
 
     Prints a proof of least height: each tuple once, with the rule that derives it, and of base
@@ -129,43 +175,18 @@ def why(
     out because of a limit is listed. Exit status 1: the tuple does not hold; what it lacks first
     is printed instead, and `corollary why-not` prints all of it.
     """
-    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
-        seen = ReaderOptions(read.reader).view(database)
-        proof = seen.why(goal, at=read.at, limits=limits.limits)
-        if proof.holds:
-            output.print(proof)
-            return
-        if proof.answers is None:
-            absence: Absence = seen.why_not(goal, at=read.at, limits=limits.limits)
-            output.print(replace(absence, attempts=absence.attempts[:1]))
-        else:
-            output.print(proof)
+    proof = seen.why(goal, **bounds)
+    if not proof.holds and proof.answers is None:
+        absence: Absence = seen.why_not(goal, **bounds)
+        output.print(replace(absence, attempts=absence.attempts[:1]))
+    else:
+        output.print(proof)
+    if not proof.holds:
         raise SystemExit(FAILED)
 
 
-@click.command("why-not", cls=ServedCommand)
-@warehouse
-@click.argument("goal")
-@click.option(
-    "--insertions",
-    type=COUNT,
-    default=2,
-    metavar="K",
-    show_default=True,
-    help="Look for sets of at most K base tuples that would make it true; 0 looks for none.",
-)
-@family("read", SnapshotOptions)
-@family("limits", ProofLimitOptions)
-@functors
-@family("output", AnswerOptions)
-def why_not(
-    warehouse: str,
-    goal: str,
-    insertions: int,
-    read: SnapshotOptions,
-    limits: ProofLimitOptions,
-    output: AnswerOptions,
-) -> None:
+@_explaining("why-not", _INSERTIONS)
+def why_not(seen: "Database | Reader", goal: str, output: AnswerOptions, **bounds: Any) -> None:
     """Say what a tuple lacks: of each rule the nearest attempts, and what fails in them.
 
     An attempt is a rule with values for its variables. Those are shown in which the fewest
@@ -179,28 +200,11 @@ def why_not(
       corollary why-not warehouse 'link("a", "z")' --insertions 0
       corollary why-not warehouse 'link("a", "z")' --at 3 --format json
     """
-    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
-        seen = ReaderOptions(read.reader).view(database)
-        found = seen.why_not(goal, at=read.at, insertions=insertions, limits=limits.limits)
-        output.print(found)
+    output.print(seen.why_not(goal, **bounds))
 
 
-@click.command("why-added", cls=ServedCommand)
-@warehouse
-@click.argument("goal")
-@commit_option
-@family("read", ReaderOptions)
-@family("limits", ProofLimitOptions)
-@functors
-@family("output", AnswerOptions)
-def why_added(
-    warehouse: str,
-    goal: str,
-    commit: int | None,
-    read: ReaderOptions,
-    limits: ProofLimitOptions,
-    output: AnswerOptions,
-) -> None:
+@_explaining("why-added", _COMMIT, read=ReaderOptions)
+def why_added(seen: "Database | Reader", goal: str, output: AnswerOptions, **bounds: Any) -> None:
     """Say which changes of a commit have added a tuple.
 
     Finds changes of base tuples and rules of that commit that are enough to add the tuple, and
@@ -210,26 +214,11 @@ def why_added(
     \b
       corollary why-added warehouse 'link("a", "d")' --commit 7
     """
-    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
-        output.print(read.view(database).why_added(goal, commit, limits=limits.limits))
+    output.print(seen.why_added(goal, **bounds))
 
 
-@click.command("why-removed", cls=ServedCommand)
-@warehouse
-@click.argument("goal")
-@commit_option
-@family("read", ReaderOptions)
-@family("limits", ProofLimitOptions)
-@functors
-@family("output", AnswerOptions)
-def why_removed(
-    warehouse: str,
-    goal: str,
-    commit: int | None,
-    read: ReaderOptions,
-    limits: ProofLimitOptions,
-    output: AnswerOptions,
-) -> None:
+@_explaining("why-removed", _COMMIT, read=ReaderOptions)
+def why_removed(seen: "Database | Reader", goal: str, output: AnswerOptions, **bounds: Any) -> None:
     """Say which changes of a commit have removed a tuple.
 
     Finds changes of that commit that are enough to remove the tuple, and none of which can be left
@@ -238,8 +227,7 @@ def why_removed(
     \b
       corollary why-removed warehouse 'link("a", "d")' --commit 8
     """
-    with output.reporting(LONG_SECONDS) as console, open_to_read(warehouse, console) as database:
-        output.print(read.view(database).why_removed(goal, commit, limits=limits.limits))
+    output.print(seen.why_removed(goal, **bounds))
 
 
 @click.command("what-if", cls=ServedCommand)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli.commands.sql import print_answer
+from corollary.cli.commands.query import print_answer
 from corollary.cli.output import print_json, print_rows
 from corollary.cli.report.tables import align, counted, signed
 from corollary.cli.shell.entries import Entry, EntryBuffer, EntryKind

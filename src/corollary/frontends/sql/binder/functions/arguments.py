@@ -79,7 +79,7 @@ def function_of(spec: FunctorSpec) -> SqlFunction:
     return SqlFunction(len(spec.parameters), len(spec.parameters), build)
 
 
-_OPERATORS = {exp.Add: "+", exp.Sub: "-"}
+_OPERATORS: Mapping[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-"}
 _CONSTANTS: Mapping[str, Expression] = {
     "EPOCH": ConstantValue(EPOCH, TIMESTAMP),
     "EPOCH_DAY": ConstantValue(EPOCH.date(), DATE),
@@ -96,7 +96,8 @@ def expressions_of(rows: Mapping[str, str]) -> dict[str, SqlFunction]:
     found: dict[str, SqlFunction] = {}
     for signature, text in rows.items():
         spec = define(signature)
-        function = SqlFunction(*[len(spec.parameters)] * 2, partial(_evaluate, spec, text))
+        count = len(spec.parameters)
+        function = SqlFunction(count, count, partial(_evaluate, spec, text))
         found |= dict.fromkeys(spec.name.split(), function)
     return found
 
@@ -118,6 +119,7 @@ def _evaluate(spec: FunctorSpec, text: str, arguments: list[Expression], site: S
             case exp.Anonymous():
                 functor, parts = node.name, node.expressions
             case _:
+                assert isinstance(node, exp.Binary), f"{text} has a node that is not known"
                 functor, parts = _OPERATORS[type(node)], [node.left, node.right]
         made = tuple(map(make, parts))
         type_ = plain(result_type(functor, [each.type for each in made]))

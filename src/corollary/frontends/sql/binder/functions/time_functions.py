@@ -209,9 +209,10 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
             "unix_seconds(t: timestamp)": "seconds_between(EPOCH, start_of_second(t))",
             "dayname(d: time)": "format_time(d, '%a')",
             "monthname(d: time)": "format_time(d, '%b')",
-            # The text of the date is parsed, so that only real days pass.
-            "make_date(y: number, m: number, d: number)": "parse_day(cat(if(lt(y, 1000), "
-            "lpad(to_string(y), 4, '0'), to_string(y)), '-', to_string(m), '-', to_string(d)))",
+            # The text of the date is parsed, so that only real days pass; `show` is a word of SQL.
+            "make_date(y: number, m: number, d: number)": """
+                parse_day(cat(if(lt(y, 1000), lpad("show"(y), 4, '0'), "show"(y)), '-', "show"(m),
+                '-', "show"(d)))""",
         }
     ),
     "seconds_with_fraction": SqlFunction(1, 1, _seconds_with_fraction),
