@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.advisor.check import calibration
+from corollary.advisor.check import measurement
 from corollary.advisor.inputs import measure_update_rates
 from corollary.warehouse.catalog.query_log import logged_queries
 from support.command_line import INPUT, OK, USAGE, cli, of_json, put
@@ -165,7 +165,7 @@ def test_measure() -> None:
 
 
 def test_seconds_come_from_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "CALIBRATION_MIN_ROWS", 20)
+    monkeypatch.setattr(measurement, "CALIBRATION_MIN_ROWS", 20)
     keep()
     assert "row-op is thought" not in advise("wh", "--query", "view")  # no view was maintained
     put("more.dl", PROGRAM + ".decl at(p: symbol) stored\nat(p) :- services(a, p), base(a, p).\n")
@@ -202,7 +202,7 @@ def test_seconds_come_from_what_was_measured(monkeypatch: pytest.MonkeyPatch) ->
     keep()
     arguments = ("wh", "--query", "view", "--measure", "--engine", "local", "--updates", "base=9/s")
     assert "for a row-op" not in advise(*arguments)  # so few rows tell nothing
-    monkeypatch.setattr(calibration, "CALIBRATION_MIN_ROWS", 100)
+    monkeypatch.setattr(measurement, "CALIBRATION_MIN_ROWS", 100)
     text = advise(*arguments, "--updates", "services=9/s")
     assert " for a row-op, going by 1 measured run of the rules as they are" in text
     assert "expected  mv_view_1 takes " in text

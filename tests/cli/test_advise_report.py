@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_advise import PROGRAM
-from corollary.advisor.periodic_report import ReportState, read_state
+from corollary.advisor.render.text import ReportState, read_state
 from support.command_line import OK, cli, put
 
 OTHER = """

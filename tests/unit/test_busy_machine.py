@@ -12,8 +12,8 @@ import corollary
 from bench.advice.large_programs import chains, scheme_of
 from corollary.advisor.advise import advise
 from corollary.advisor.consultation import DEFAULT_OPTIONS
-from corollary.advisor.json_report import advice_as_json
-from corollary.advisor.report import report
+from corollary.advisor.render.json import advice_as_json
+from corollary.advisor.render.text import report
 from corollary.database.database import Database
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.document import ActiveDocument

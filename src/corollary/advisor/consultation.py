@@ -17,17 +17,20 @@ from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
 from corollary.advisor.apply import apply
-from corollary.advisor.check.calibration import calibrate_from_commits
-from corollary.advisor.check.measured_gain import withdraw_small_gains
-from corollary.advisor.check.measurement import Measurements, measure
+from corollary.advisor.check.measurement import (
+    Measurements,
+    calibrate_from_commits,
+    measure,
+    withdraw_small_gains,
+)
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, verify
+from corollary.advisor.inputs import SqlLog, read_sql_log
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import Options, SelectionMode, ViewNaming, WorkloadQuery
 from corollary.advisor.model.scheme_reader import read_scheme
 from corollary.advisor.reformulation import reformulate
-from corollary.advisor.report import report
-from corollary.advisor.sql_log import SqlLog, read_sql_log
+from corollary.advisor.render.text import report
 from corollary.analysis.check import check
 from corollary.core.program import Program
 from corollary.data_class import dataclass

@@ -10,7 +10,7 @@ from corollary.advisor.check.equivalence import is_equivalent
 from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.scheme import Options, Scheme, SchemeRelation, WorkloadQuery
 from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity
-from corollary.advisor.report import report
+from corollary.advisor.render.text import report
 from corollary.core.printer import print_clause, print_declaration
 from corollary.frontends.datalog.parser import parse_clause
 from oracles import evaluation

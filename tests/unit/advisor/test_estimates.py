@@ -12,9 +12,12 @@ import corollary
 from bench.advice.estimates import WITHIN, compare, load
 from corollary.advisor import measured_sizes
 from corollary.advisor.check import measurement
-from corollary.advisor.check.calibration import Calibration
-from corollary.advisor.check.measured_gain import withdraw_small_gains
-from corollary.advisor.check.measurement import Measurements, QueryTimes
+from corollary.advisor.check.measurement import (
+    Calibration,
+    Measurements,
+    QueryTimes,
+    withdraw_small_gains,
+)
 from corollary.advisor.consultation import consult
 from corollary.advisor.cost.cardinality import remaining_values
 from corollary.database.database import Database, state_of

@@ -11,9 +11,9 @@ from bench.advice.large_programs import chains, scheme_of
 from corollary.advisor.advise import advise
 from corollary.advisor.consultation import DEFAULT_OPTIONS
 from corollary.advisor.cost.exponents import Join, plan_exponents
-from corollary.advisor.json_report import advice_as_json
 from corollary.advisor.model.shapes import NodeShape
-from corollary.advisor.report import report
+from corollary.advisor.render.json import advice_as_json
+from corollary.advisor.render.text import report
 from corollary.core.engine import Limits, within_seconds
 from oracles import advice as advice_oracle
 

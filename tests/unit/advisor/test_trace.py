@@ -8,8 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from corollary.advisor.model.scheme import Options, ViewNaming
-from corollary.advisor.trace import TreeNode, trace, trace_as_text
-from corollary.advisor.trace_drawing import trace_as_svg
+from corollary.advisor.render.trace import TreeNode, trace, trace_as_svg, trace_as_text
 from support.cases.advisor import CASES, advice_for, program_of
 
 PAPER = Options(naming=ViewNaming(uses_initials=True))

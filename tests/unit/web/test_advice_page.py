@@ -8,9 +8,8 @@ from jinja2 import DictLoader, Environment, FileSystemLoader
 from jinja2.loaders import ChoiceLoader
 
 import corollary
-from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.consultation import consult
-from corollary.advisor.json_report import advice_as_json
+from corollary.advisor.render.json import advice_as_json, advised_sql
 from corollary.web.frame import HERE
 from corollary.web.wording import FILTERS
 

@@ -28,8 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from math import expm1, inf, log1p, prod
 
-from corollary.advisor.model.degree import Masks, closure, generators
-from corollary.advisor.model.shapes import NodeShape, VariableBits
+from corollary.advisor.model.shapes import Masks, NodeShape, VariableBits, closure, generators
 from corollary.advisor.search_limit import is_search_over
 from corollary.data_class import dataclass
 

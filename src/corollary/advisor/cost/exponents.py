@@ -17,8 +17,7 @@ of literals and of variables are bit masks.
 
 from collections.abc import Sequence
 
-from corollary.advisor.model.degree import degree
-from corollary.advisor.model.shapes import NodeShape, VariableBits
+from corollary.advisor.model.shapes import NodeShape, VariableBits, degree
 from corollary.advisor.search_limit import is_search_over
 from corollary.data_class import dataclass
 

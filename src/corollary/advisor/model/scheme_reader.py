@@ -12,7 +12,6 @@ from itertools import combinations
 from corollary.advisor.model.aggregations import AggregationReader
 from corollary.advisor.model.candidates import SchemeClause, output_variables
 from corollary.advisor.model.clause_reader import read_clause
-from corollary.advisor.model.degree import closure
 from corollary.advisor.model.scheme import (
     ComparisonMode,
     Scheme,
@@ -21,7 +20,7 @@ from corollary.advisor.model.scheme import (
     ViewDefinition,
     WorkloadQuery,
 )
-from corollary.advisor.model.shapes import NodeShapes, VariableBits
+from corollary.advisor.model.shapes import NodeShapes, VariableBits, closure
 from corollary.analysis.bags import with_bags
 from corollary.analysis.check import CheckedProgram
 from corollary.analysis.traverse import atom_uses

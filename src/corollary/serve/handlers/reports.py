@@ -97,10 +97,9 @@ def answer_quarantine(
 
 def answer_advice(context: HandlerContext, who: Principal, request: AdviceRequest) -> Answer:
     """Return which views are worth storing."""
-    from corollary.advisor.advised_sql import advised_sql
-    from corollary.advisor.check.calibration import calibrate_from_commits
+    from corollary.advisor.check.measurement import calibrate_from_commits
     from corollary.advisor.consultation import consult, consult_on_log
-    from corollary.advisor.json_report import advice_as_json
+    from corollary.advisor.render.json import advice_as_json, advised_sql
     from corollary.core.engine import within_seconds
 
     database = context.owned(who, "ask for advice")

@@ -6,20 +6,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.advisor.apply import apply, revert
-from corollary.advisor.check.calibration import Calibration, calibrate_from_measurements
 from corollary.advisor.check.dependencies import find_violated_dependencies, propose_keys
-from corollary.advisor.check.measured_gain import withdraw_small_gains
-from corollary.advisor.check.measurement import Measurements, QueryTimes, measure
+from corollary.advisor.check.measurement import (
+    Calibration,
+    Measurements,
+    QueryTimes,
+    calibrate_from_measurements,
+    measure,
+    withdraw_small_gains,
+)
 from corollary.advisor.check.sampled_sizes import sample_sizes
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, find_differing_views, verify
-from corollary.advisor.json_report import (
+from corollary.advisor.reformulation import reformulate
+from corollary.advisor.render.json import (
     check_results_as_json,
     measurements_as_json,
     samples_as_json,
 )
-from corollary.advisor.reformulation import reformulate
-from corollary.advisor.report import format_duration
+from corollary.advisor.render.text import format_duration
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.options import AdviseOptions
 from corollary.cli.options import OutputOptions
@@ -31,7 +36,7 @@ from corollary.errors import Diagnostic, InputError, Severity, render
 
 if TYPE_CHECKING:
     from corollary.advisor.advice import Advice
-    from corollary.advisor.sql_log import SqlLog
+    from corollary.advisor.inputs import SqlLog
     from corollary.database.database import Database
 
 

@@ -12,11 +12,10 @@ import click
 from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
-from corollary.advisor.advised_sql import advised_sql
 from corollary.advisor.apply import revert
-from corollary.advisor.check.calibration import calibrate_from_commits
+from corollary.advisor.check.measurement import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import ViewAccount, account_views
-from corollary.advisor.json_report import advice_as_json, trace_as_json
+from corollary.advisor.inputs import read_sql_log
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import (
     ArityScope,
@@ -28,12 +27,17 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.periodic_report import periodic_report, read_state, state_of_advice
 from corollary.advisor.reformulation import reformulate
-from corollary.advisor.report import format_amount, format_bytes, report
-from corollary.advisor.sql_log import read_sql_log
-from corollary.advisor.trace import trace_as_text
-from corollary.advisor.trace_drawing import trace_as_svg
+from corollary.advisor.render.json import advice_as_json, advised_sql, trace_as_json
+from corollary.advisor.render.text import (
+    format_amount,
+    format_bytes,
+    periodic_report,
+    read_state,
+    report,
+    state_of_advice,
+)
+from corollary.advisor.render.trace import trace_as_svg, trace_as_text
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.actions import AdviceActions, AdviceSource
 from corollary.cli.commands.advise.options import AdviseOptions
