@@ -19,6 +19,8 @@ sys.path.append(str(Path(__file__).parents[2] / "tests"))  # it stands beside `b
 
 from support.postgresql_server import MissingError, postgresql
 
+__all__ = ["MissingError", "PostgresqlPeer", "copy_rows", "postgresql"]
+
 VIEW = "anew"
 
 
