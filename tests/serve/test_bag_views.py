@@ -13,11 +13,12 @@ import pytest
 import corollary
 from corollary.advisor.consultation import consult
 from corollary.cli.shell.shell import relation_lines
+from corollary.core.arrow import to_python
 from corollary.database.access.principals import AccessRole
 from corollary.database.upkeep.status import status
 from corollary.serve.http.application import application
 from corollary.serve.http.settings import ServerSettings
-from corollary.serve.postgres.catalog.contents import catalog_rows
+from corollary.serve.postgres.catalog.database import CatalogDatabase
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.tokens import TokenStore
@@ -107,10 +108,8 @@ def test_status_log_and_shell(place: Path) -> None:
 
 def test_clients_of_postgresql_see_views(client: AsgiClient) -> None:
     visible = VisibleRelations.of_json({"relations": list(relations(client).values())})
-    kinds = {
-        each["relname"]: each["relkind"]
-        for each in catalog_rows(visible, "wh", "carol")["pg_class"]
-    }
+    catalog = CatalogDatabase.create(visible, "wh", "carol")
+    kinds = dict(to_python(catalog.run("SELECT relname, relkind FROM pg_class")))
     assert {name: kinds[name] for name in KINDS} == {
         name: {"base": "r", "derived": "m", "virtual": "v"}[kind] for name, kind in KINDS.items()
     }

@@ -1,37 +1,17 @@
 """Runs catalog queries on a DuckDB that holds nothing but the catalog, and reaches nothing else."""
 
-from collections.abc import Mapping
-
 import duckdb
 import pyarrow as pa
 
 from corollary.data_class import dataclass
-from corollary.serve.postgres.catalog.contents import all_columns, catalog_rows
-from corollary.serve.postgres.catalog.functions import MACROS
-from corollary.serve.postgres.catalog.tables import (
-    INFORMATION,
-    INFORMATION_TABLES,
-    SYSTEM,
-    SYSTEM_TABLES,
-    columns_of,
-)
+from corollary.serve.postgres.catalog.contents import given_tables
+from corollary.serve.postgres.catalog.functions import MACROS, SYSTEM, catalog_script
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 
 MEMORY_LIMIT = "256MB"
 ANSWER_MAX_BYTES = 16 << 20
 BATCH_ROWS = 10_000
-
-_ARROW_TYPES = {
-    "UINTEGER": pa.uint32(),
-    "VARCHAR": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "SMALLINT": pa.int16(),
-    "INTEGER": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
-}
 
 
 @dataclass(slots=True)
@@ -55,14 +35,14 @@ class CatalogDatabase:
                 "default_null_order": "nulls_last_on_asc_first_on_desc",
             },
         )
-        connection.execute(f"CREATE SCHEMA {SYSTEM}; CREATE SCHEMA {INFORMATION}")
+        connection.execute("CREATE SCHEMA given; CREATE SCHEMA pg; CREATE SCHEMA information")
+        for name, table in given_tables(relations, database, user).items():
+            connection.register("handed", table)
+            connection.execute(f"CREATE TABLE given.{name} AS FROM handed")
+            connection.unregister("handed")
         connection.execute(f"SET schema = '{SYSTEM}'")
-        contents = catalog_rows(relations, database, user)
-        described = {name: (SYSTEM, name, text) for name, text in SYSTEM_TABLES.items()}
-        for name, text in INFORMATION_TABLES.items():
-            described[f"information_schema.{name}"] = (INFORMATION, name, text)
-        for key, (schema, name, text) in described.items():
-            _fill(connection, schema, name, columns_of(text), contents.get(key, []))
+        connection.execute(catalog_script())
+        connection.execute("DROP SCHEMA given CASCADE")
         for name, forms in MACROS.items():
             connection.execute(f"CREATE MACRO {SYSTEM}.{name}{', '.join(forms)}")
         connection.execute("SET lock_configuration = true")
@@ -89,30 +69,6 @@ class CatalogDatabase:
     def interrupt(self) -> None:
         """End the query that runs."""
         self.connection.interrupt()
-
-
-def _fill(
-    connection: duckdb.DuckDBPyConnection,
-    schema: str,
-    name: str,
-    columns: Mapping[str, str],
-    rows: list[dict[str, object]],
-) -> None:
-    listed = ", ".join(f'"{column}" {type_}' for column, type_ in columns.items())
-    connection.execute(f'CREATE TABLE {schema}."{name}" ({listed})')
-    if not rows:
-        return
-    types = {column: _arrow_type(type_) for column, type_ in columns.items()}
-    table = pa.Table.from_pylist(all_columns(rows, columns), pa.schema(types.items()))
-    connection.register("given", table)
-    connection.execute(f'INSERT INTO {schema}."{name}" SELECT * FROM given')  # noqa: S608 - our names
-    connection.unregister("given")
-
-
-def _arrow_type(type_: str) -> pa.DataType:
-    element = type_.removesuffix("[]")
-    found = _ARROW_TYPES[element]
-    return found if element == type_ else pa.list_(found)
 
 
 _STATES = {

@@ -1,6 +1,32 @@
-"""The functions of PostgreSQL that catalog queries call, as macros of DuckDB."""
+"""What catalog queries may name: tables of `catalog.sql`, and functions, as macros of DuckDB."""
 
 import re
+from functools import lru_cache
+from importlib.resources import files
+
+SYSTEM, INFORMATION = "pg", "information"
+"""The schemas of DuckDB that stand for `pg_catalog` and `information_schema`."""
+EMPTY_TABLES = {
+    "pg_catalog": {"pg_attrdef", "pg_depend", "pg_enum", "pg_sequence", "pg_sequences"},
+    "information_schema": {"referential_constraints", "character_sets"},
+}
+"""Those of DuckDB's own that have no rows here."""
+
+
+@lru_cache(maxsize=1)
+def catalog_script() -> str:
+    """Return the statements that make the catalog."""
+    return files(__package__).joinpath("catalog.sql").read_text("utf-8")
+
+
+@lru_cache(maxsize=2)
+def catalog_tables(schema: str) -> frozenset[str]:
+    """Return the tables of a schema of the catalog.
+
+    >>> "pg_class" in catalog_tables(SYSTEM), "pg_class" in catalog_tables(INFORMATION)
+    (True, False)
+    """
+    return frozenset(re.findall(rf"^CREATE TABLE {schema}\.(\w+)", catalog_script(), re.MULTILINE))
 
 
 def _lookup(table: str, found: str, test: str, parameters: str = "x") -> str:

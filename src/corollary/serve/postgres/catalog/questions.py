@@ -14,12 +14,13 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from corollary.data_class import dataclass
-from corollary.serve.postgres.catalog.functions import MACROS, PLAIN_FUNCTIONS
-from corollary.serve.postgres.catalog.tables import (
+from corollary.serve.postgres.catalog.functions import (
+    EMPTY_TABLES,
     INFORMATION,
-    INFORMATION_TABLES,
+    MACROS,
+    PLAIN_FUNCTIONS,
     SYSTEM,
-    SYSTEM_TABLES,
+    catalog_tables,
 )
 from corollary.serve.postgres.inference import parameter_number
 from corollary.serve.postgres.messages import TEXT_FORMAT
@@ -230,15 +231,15 @@ def _table(node: exp.Table) -> exp.Expr:
         node.set("db", None)  # a function, such as `pg_catalog.generate_series(1, 3)`
         return node
     schema, name = node.db.lower(), node.name.lower()
-    if schema == "information_schema":
-        tables, own = INFORMATION_TABLES, INFORMATION
-    elif schema == "pg_catalog" or name in SYSTEM_TABLES:
-        tables, own = SYSTEM_TABLES, SYSTEM
-    else:
+    own = INFORMATION if schema == "information_schema" else SYSTEM
+    if name in catalog_tables(own):
+        node.set("db", exp.to_identifier(own))
+    elif name in EMPTY_TABLES.get(schema or "pg_catalog", ()):
+        node.set("db", exp.to_identifier(schema or "pg_catalog"))
+    elif not schema:
         return node  # a common table of the query
-    if name not in tables:
-        raise PgError("42P01", f"There is no table `{schema or 'pg_catalog'}.{name}` here.")
-    node.set("db", exp.to_identifier(own))
+    else:
+        raise PgError("42P01", f"There is no table `{schema}.{name}` here.")
     node.set("catalog", None)
     if not node.alias:
         # Columns may be qualified with the name of the table.
