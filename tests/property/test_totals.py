@@ -50,6 +50,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
         *(LARGEST, -LARGEST, LARGEST / 2, 2.0**970, math.inf, -math.inf, math.nan),
     ),
     "s": (None, "a", "b", "ab", "ä", ""),
+    "x": (0.0, 0.1, 0.25, -1e16, 5e-324, LARGEST, math.inf, math.nan),
+    "z": (*map(Decimal, ("0.01", "-0.01", "12.50", "0.00")),),
+    "y": (0, 1, -1, 2**31, -(2**33), 2**61, 2**62),
 }
 """By relation: what its last column may hold."""
 
@@ -62,6 +65,9 @@ TEXT = """
 .decl w(i: number, g: number, v: decimal(38,2)?)
 .decl f(i: number, g: number, v: float?)
 .decl s(i: number, g: number, v: symbol?)
+.decl x(i: number, g: number, v: float)
+.decl y(i: number, g: number, v: number)
+.decl z(i: number, g: number, v: decimal(18,2))
 .decl count_n(g: number, c: number)
 count_n(g, c) :- k(g), c = count : { n(_, g, _) }.
 .decl sum_low(g: number, c: number)
@@ -95,12 +101,31 @@ greatest(g, c) :- k(g), c = max v : { f(i, g, v), e(i, _) }.
 latest(c) :- c = max v : { s(_, _, v) }.
 .decl either(g: number, c: number)
 either(g, c) :- k(g), c = max v : { (n(_, g, v) ; n(g, _, v)), v < 100 }.
+.decl floats(g: number, c: number, s: float, m: float, a: float, b: float)
+floats(g, c, s, m, a, b) :- k(g), c = count : { x(_, g, _) }, s = sum v : { x(_, g, v) },
+    m = mean v : { x(_, g, v) }, a = min v : { x(_, g, v) }, b = max v : { x(_, g, v) }.
+.decl joined(g: number, s: float, t: number, a: number, b: number, m: float)
+joined(g, s, t, a, b, m) :- k(g), s = sum v : { x(i, g, v), y(i, _, w) },
+    t = sum w : { x(i, g, v), y(i, _, w) }, a = min w : { x(i, g, v), y(i, _, w) },
+    b = max w : { x(i, g, v), y(i, _, w) }, m = mean w : { x(i, g, v), y(i, _, w) }.
+.decl ends(c: number, a: number, b: number)
+ends(c, a, b) :- c = count : { y(i, _, v), e(i, _) }, a = min v : { y(i, _, v), e(i, _) },
+    b = max v : { y(i, _, v), e(i, _) }.
+.decl means(s: number, a: float, b: float)
+means(s, a, b) :- s = sum v : { y(i, _, v), z(i, _, w) }, a = mean w : { y(i, _, v), z(i, _, w) },
+    b = mean v : { y(i, _, v), z(i, _, w) }.
+.decl nulls(g: number, c: number, a: number?, b: number?)
+nulls(g, c, a, b) := k(g), c = count : { n(i, g, v), e(i, _) },
+    a is min v : { n(i, g, v), e(i, _) }, b is max v : { n(i, g, v), e(i, _) }.
+.decl texts(g: number, a: symbol?, s: float)
+texts(g, a, s) := k(g), a is max t : { s(i, g, t), x(i, _, v) },
+    s = sum v : { s(i, g, t), x(i, _, v) }.
 .decl nested(c: number)
 nested(c) :- c = sum m : { k(g), m = count : { n(_, g, _) } }.
 .decl over(c: number)
 over(c) :- c = max x : { count_n(_, x) }.
 """
-VIEWS = ("count_n", "sum_f", "sum_w", "mean_w", "least_w", "least", "greatest", "nested")
+VIEWS = ("count_n", "sum_f", "mean_w", "least_w", "least", "nested", "floats", "joined", "nulls")
 
 
 def row(relation: str) -> st.SearchStrategy[Row]:

@@ -16,8 +16,9 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.arrow import to_python
 from corollary.core.logic import Aggregation, Condition, Constant, Literal, Rule, Variable
 from corollary.core.totals import SpecialPlace
+from corollary.core.types import Type
 from corollary.database.database import Database
-from corollary.maintain.payload import Payload, payload_kind
+from corollary.maintain.payload import Part, Payload, parts_of, payload_kind, payload_kinds
 from oracles.evaluation import canonical, compare
 
 Row: TypeAlias = tuple[Any, ...]
@@ -122,15 +123,23 @@ def check_counts(db: Database, stratum: Stratum, relations: Mapping[str, list[Ro
 def check_totals(db: Database, stratum: Stratum) -> int:
     """Assert that stored totals are what the assignments of the body say."""
     program = db._state.loaded.normal
-    kind = payload_kind(stratum, program)
     (aggregation,) = stratum.aggregations
     rows = assignments(db, aggregation)
-    if kind is None or rows is None:
+    if not payload_kinds(stratum, program) or rows is None:
         return 0
     types = program.relations[aggregation.body].types
+    return sum(
+        check_part(db, part, types, rows) for part in parts_of(aggregation, program) if part.payload
+    )
+
+
+def check_part(db: Database, part: Part, types: tuple[Type, ...], rows: list[Row]) -> int:
+    """Assert that the totals of some accumulators are what the assignments say."""
+    aggregation, kind = part.aggregation, part.payload
     expected: Counter[Row] = Counter()
     for row in rows:
-        group, term = tuple(row[at] for at in aggregation.groups), row[aggregation.values[0]]
+        group = tuple(row[at] for at in aggregation.groups)
+        term = row[aggregation.values[0]] if aggregation.values else 0
         is_counted = term is not None or aggregation.accumulators[0].operator != "mean"
         if kind is Payload.VALUES:
             expected[*group, term] += term is not None or aggregation.only.is_nullable
@@ -150,7 +159,7 @@ def check_totals(db: Database, stratum: Stratum) -> int:
                     expected[*group, last + words - at] += value >> 32 * at & 0xFFFFFFFF
                 last += words
     found: Counter[Row] = Counter()
-    for row in read(db, f"{aggregation.relation}•{kind}"):
+    for row in read(db, part.kept):
         if kind is Payload.TOTAL:
             group, totals = row[: len(aggregation.groups)], row[len(aggregation.groups) :]
             found.update({(*group, at): number for at, number in enumerate(totals)})

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 import corollary
+from corollary.cli.main import group
 from corollary.core.arrow import to_python
+from corollary.core.logic import Aggregation
 from corollary.database.upkeep.transfer import export_all, import_all
 from corollary.database.upkeep.verify import verify
 from corollary.errors import ConstraintError, InputError, WarehouseError
-from corollary.rewrite import normalise
+from corollary.rewrite.clauses import groups
+from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.warehouse.catalog import schema
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.credentials import StoredCredentials
@@ -114,34 +118,49 @@ def test_an_export_makes_the_same_warehouse(place: Path, tmp_path: Path) -> None
 
 
 SUMS = """
-CREATE TABLE sold (id BIGINT PRIMARY KEY, item STRING, price BIGINT);
-CREATE MATERIALIZED VIEW income AS SELECT item, SUM(price) AS total, COUNT(*) AS n FROM sold GROUP BY item;
+CREATE TABLE sold (id BIGINT PRIMARY KEY, item STRING, price BIGINT, weight DOUBLE);
+CREATE MATERIALIZED VIEW income AS SELECT item, SUM(price) AS total, COUNT(*) AS n, MIN(price) AS least,
+    SUM(weight) AS weight FROM sold GROUP BY item;
 CREATE VIEW best AS SELECT MAX(total) AS total FROM income WHERE n > 1;
 """  # noqa: E501
 
 
+def _is_counted_or_summed(aggregation: Aggregation, unit: TranslationUnit) -> bool:
+    """Whether an aggregate was taken together with others before floats and extremes were."""
+    types = unit.relations[aggregation.body].types
+    is_float = any(types[at].is_float for at in aggregation.values)
+    return aggregation.has_every_group and aggregation.extreme is None and not is_float
+
+
+@pytest.mark.parametrize("takes_together", [lambda *_: False, _is_counted_or_summed])
 def test_what_an_earlier_version_has_rewritten_otherwise_is_computed_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    takes_together: Callable[[Aggregation, TranslationUnit], bool],
 ) -> None:
     """Its relations beside the view are not there: what they say now, no commit has recorded."""
     (tmp_path / "sums.sql").write_text(SUMS)
     with monkeypatch.context() as earlier:
-        passes = [each for each in normalise.PASSES if each.__name__ != "groups"]
-        earlier.setattr(normalise, "PASSES", tuple(passes))
+        earlier.setattr(groups, "_has_every_group", takes_together)
         with corollary.open(tmp_path / "w", engine="local") as db:
             db.load(tmp_path / "sums.sql")
-            db.sql("INSERT INTO sold VALUES (1, 'pen', 2), (2, 'pen', 3), (3, 'pot', 9)")
+            db.sql(
+                "INSERT INTO sold VALUES (1, 'pen', 2, 0.5), (2, 'pen', 3, 0.25), (3, 'pot', 9, 1)"
+            )
     with corollary.open(tmp_path / "w", engine="local") as db:
         assert db.relation("best").rows() == [(5,)]
         db.sql("DELETE FROM sold WHERE id = 1")
-        db.sql("INSERT INTO sold VALUES (4, 'pot', 1)")
-        assert db.relation("income").rows() == [("pen", 3, 1), ("pot", 10, 2)]
+        db.sql("INSERT INTO sold VALUES (4, 'pot', 1, NULL)")
+        assert db.relation("income").rows() == [("pen", 3, 1, 3, 0.25), ("pot", 10, 2, 1, 1.0)]
         assert verify(store_of(db).warehouse).findings == []
-        with db.transaction() as tx:
-            tx.edit(replace)  # which is what `upgrade` does
+    upgraded = [CliRunner().invoke(group, ["upgrade", str(tmp_path / "w")]) for _ in range(2)]
+    assert [each.stdout for each in upgraded] == [
+        f"format {schema.FORMAT} is current, commit 5 keeps views as this version does\n",
+        f"format {schema.FORMAT} is current\n",
+    ]
     with corollary.open(tmp_path / "w", engine="local") as db:
-        db.sql("INSERT INTO sold VALUES (5, 'pen', 4)")
-        assert db.relation("income").rows() == [("pen", 7, 2), ("pot", 10, 2)]
+        db.sql("INSERT INTO sold VALUES (5, 'pen', 1, 2)")
+        assert db.relation("income").rows() == [("pen", 4, 2, 1, 2.25), ("pot", 10, 2, 1, 1.0)]
         relations = db._state.loaded.normal.relations.values()
         assert any(each.is_stored and not each.is_declared for each in relations)
         assert verify(store_of(db).warehouse).findings == []

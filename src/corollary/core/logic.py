@@ -306,13 +306,18 @@ class Accumulator:
     """What is computed of each group: an operator over a column, None for `count`.
 
     Attributes:
-        is_nullable: of `min` and `max`, whether the value of a group of nulls is null; else such a
-            group has none.
+        is_nullable: of `min`, `max` and `mean`, whether the value of a group of nulls is null; else
+            such a group has none.
     """
 
     operator: str
     value: int | None
     is_nullable: bool = False
+
+    @property
+    def is_extreme(self) -> bool:
+        """Whether it is a least or greatest value."""
+        return self.operator in ("min", "max")
 
     @property
     def has_every_group(self) -> bool:
@@ -329,12 +334,11 @@ class Aggregation:
     """A derived relation `relation(keys…, values…)` that aggregates another one.
 
     For every group of tuples of `body` that agree on the columns `groups`: the value of each
-    accumulator over its tuples. A group whose values are all null has the sum 0 and no mean value.
-    Least, greatest and mean values are in relations of their own.
+    accumulator over its tuples. A group whose values are all null has the sum 0.
 
     Attributes:
         groups: the columns of `body` that hold the keys, in the order of the keys.
-        accumulators: what is computed; if there are several, counts and sums.
+        accumulators: what is computed; if there are several, each has every group.
     """
 
     relation: str
@@ -367,9 +371,10 @@ class Aggregation:
 
     @property
     def extreme(self) -> Accumulator | None:
-        """The accumulator, if it is a least or greatest value."""
+        """The accumulator, if it is the only one and a least or greatest value."""
         found = self.accumulators[0]
-        return found if found.operator in ("min", "max") else None
+        is_extreme = len(self.accumulators) == 1 and found.is_extreme
+        return found if is_extreme else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import assert_never
 
-from corollary.core.logic import Aggregation, AnyAggregation, Origin, Windowing
+from corollary.core.logic import Accumulator, Aggregation, AnyAggregation, Origin, Windowing
 from corollary.core.pipeline import AntiProbe, Links, Pipeline, Probe, Reference
 from corollary.core.program import SubsumptionOrder
 from corollary.core.states import State
@@ -203,6 +203,11 @@ class ReadTotals:
     aggregation: Aggregation
     totals: Reference
     terms: tuple[Type, ...]
+
+    def term_of(self, accumulator: Accumulator) -> Type:
+        """Return the type of the column that an accumulator aggregates."""
+        assert accumulator.value is not None
+        return self.terms[self.aggregation.values.index(accumulator.value)]
 
 
 @dataclass(frozen=True, slots=True)

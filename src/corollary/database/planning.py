@@ -36,7 +36,7 @@ from corollary.maintain.maintenance import (
     maintain,
     plan_payload_rebuild,
 )
-from corollary.maintain.payload import has_ranks, payload_kind, payload_relations, rank_meaning
+from corollary.maintain.payload import has_ranks, payload_kinds, payload_relations, rank_meaning
 from corollary.maintain.placing import PlacedPrograms, place_strata
 from corollary.maintain.update import EMPTY_PROGRAM, Update
 
@@ -299,7 +299,7 @@ class Planner:
                         plan_payload_rebuild(stratum, update), CountingRecorder(), limits
                     )
                     made = payload_relations(stratum, update.new)
-                    self._engine.commit(each.name for each in made.values())
+                    self._engine.commit(each.name for each in made)
         return {name for each in needed for name in maintenance.choices[each].relations}
 
     @staticmethod
@@ -399,7 +399,7 @@ class Planner:
             was = before.get(stratum.relations[0])
             if (
                 was is not None
-                and payload_kind(was, old) == payload_kind(stratum, new)
+                and payload_kinds(was, old) == payload_kinds(stratum, new)
                 and rank_meaning(was, old) == rank_meaning(stratum, new)
             ):
                 found |= members if members <= set(was.relations) else set()

@@ -5,6 +5,7 @@ and nothing is stored of it. An assignment then is an instance of the rule, and 
 has two: the head has all its variables.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from corollary.core import plans
@@ -25,7 +26,7 @@ from corollary.core.types import NUMBER, Type
 from corollary.maintain import exact
 from corollary.maintain.delta import make_body, read_in_state
 from corollary.maintain.draft import Body, Draft, working_goal
-from corollary.maintain.payload import Payload, totals_relation
+from corollary.maintain.payload import Part, Payload, declare_parts, totals_relation
 from corollary.maintain.sip import Goal
 
 
@@ -87,13 +88,16 @@ def evaluate(
 ) -> tuple[list[plans.Step], dict[str, str]]:
     """Return the steps that aggregate the body in a state, and the relations with the results.
 
-    With payload, the relation of totals is a result too.
+    With payload, the relations of totals are results too.
     """
     name = aggregation.relation
     target = draft.working_relation(name, "next")
     if isinstance(aggregation, Windowing):
         steps, source = _read_body(aggregation, draft, state)
         return [*steps, plans.Window(target, aggregation, source)], {name: target}
+    parts = declare_parts(draft, aggregation)
+    if len(parts) > 1:
+        return _evaluate_parts(aggregation, parts, draft, state, with_payload=payload is not None)
     body = draft.tables.programs[state].relations.get(aggregation.body)
     is_shared = state is State.NEW and aggregation.body in draft.shared_bodies
     is_inlined = body is not None and body.is_inlined and not is_shared
@@ -104,7 +108,7 @@ def evaluate(
         steps, source = _read_body(aggregation, draft, state)
         return [*steps, plans.Aggregate(target, aggregation, source)], {name: target}
     terms = tuple(draft.types[aggregation.body][at] for at in aggregation.values)
-    kept = totals_relation(draft, aggregation, payload)
+    kept = totals_relation(draft, parts[0])
     found = plans.working_relation(name, "found")
     draft.types[found] = draft.types[kept]
     every = difference_relation(aggregation, draft)
@@ -121,6 +125,65 @@ def evaluate(
         steps.append(plans.Total(found, aggregation, source, is_weighted=is_inlined))
         steps.append(plans.ReadTotals(target, aggregation, Reference(found), terms))
     return steps, {name: target, kept: found}
+
+
+def _evaluate_parts(
+    aggregation: Aggregation,
+    parts: Sequence[Part],
+    draft: Draft,
+    state: State,
+    *,
+    with_payload: bool,
+) -> tuple[list[plans.Step], dict[str, str]]:
+    """Return the same for an aggregate of several parts.
+
+    Sums of floats are not taken together with anything: few engines have a form for them.
+    """
+    name, length = aggregation.relation, len(aggregation.groups)
+    target = draft.working_relation(name, "next")
+    steps, source = _read_body(aggregation, draft, state)
+    results = {name: target}
+    types = draft.types[aggregation.body]
+    others, goals = list[int](), list[Goal]()
+    row = draft.variables(name)
+    for part in parts:
+        own, kept = part.aggregation, part.kept
+        is_float = any(types[at].is_float for at in own.values)
+        if with_payload and part.payload is not None and kept not in results:
+            found = plans.working_relation(own.relation, "found")
+            draft.types[found] = draft.types[totals_relation(draft, part)]
+            results[kept] = found
+            if part.payload is not Payload.VALUES and own.values:
+                steps.append(plans.Total(found, own, source))
+            else:
+                every = draft.variables(source.relation)
+                goal = Goal(Literal(source.relation, every), source)
+                head = assignment_head(own, every, 1)
+                bodies = [Body(head, (goal,), (), own.origin, is_bag=True)]
+                steps += draft.derive(found, bodies, reduce=plans.Reduce.SUM)
+        if not is_float:
+            others += part.places
+            continue
+        next_ = plans.working_relation(own.relation, "next")
+        draft.types[next_] = draft.types[own.relation]
+        if kept in results:
+            terms = tuple(types[at] for at in own.values)
+            steps.append(plans.ReadTotals(next_, own, Reference(results[kept]), terms))
+        else:
+            steps.append(plans.Aggregate(next_, own, source))
+        goals.append(
+            working_goal(next_, (*row[:length], *(row[length + at] for at in part.places)))
+        )
+    if not goals:
+        return [*steps, plans.Aggregate(target, aggregation, source)], results
+    if others:
+        rest = plans.working_relation(name, "rest")
+        columns = (*range(length), *(length + at for at in others))
+        draft.types[rest] = tuple(draft.types[name][at] for at in columns)
+        accumulators = tuple(aggregation.accumulators[at] for at in others)
+        steps.append(plans.Aggregate(rest, replace(aggregation, accumulators=accumulators), source))
+        goals.append(working_goal(rest, tuple(row[at] for at in columns)))
+    return [*steps, *draft.derive(target, [Body(row, tuple(goals), (), NO_RULE)])], results
 
 
 def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> list[Body]:

@@ -323,7 +323,7 @@ def plan_payload_rebuild(stratum: Stratum, update: Update) -> plans.Plan:
     before = replace(stratum, rules=rules)
     wanted = payload_kind(stratum, update.new)
     steps, results = seminaive.fixpoint(before, draft, State.OLD, wanted)
-    known = {each.name for each in payload_relations(stratum, update.new).values()}
+    known = {each.name for each in payload_relations(stratum, update.new)}
     stores = [
         plans.StoreRelation(name, result) for name, result in results.items() if name in known
     ]

@@ -11,12 +11,15 @@
 | `a•values` | the keys of a, value, n | the number of assignments with this value in the group |
 
 Ranks and counts hold exactly the tuples of p, each once; stairs hold more. The others belong to an
-aggregate a. The
-database keeps a validity mark that says whether the invariant holds; it is cleared when an
+aggregate a. Of several accumulators, some are kept together: an aggregate falls into *parts*, and
+the k-th has the payload `a•k•total`, `a•k•digits` or `a•k•values`.
+
+The database keeps a validity mark that says whether the invariant holds; it is cleared when an
 algorithm writes the relation without maintaining the payload.
 """
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from corollary.analysis.monotonicity import is_ranked_by_value
@@ -28,7 +31,7 @@ from corollary.core.plans import WORKING_SEPARATOR, working_relation
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.core.totals import total_columns
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.maintain.delta import recursive_positions
 from corollary.maintain.draft import Draft
@@ -121,25 +124,86 @@ def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:
     if any(program.relations[name].is_virtual for name in stratum.relations):
         return None
     if stratum.aggregations:
-        (aggregation,) = stratum.aggregations
-        if isinstance(aggregation, logic.Windowing):
-            return None
-        return _totals_kind(aggregation, program)
+        return next(iter(payload_kinds(stratum, program)), None)
     return Payload.COUNT if has_counts(stratum) else None
 
 
-def _totals_kind(aggregation: logic.Aggregation, program: NormalProgram) -> Payload | None:
-    """Return the kind of payload of an aggregate.
+def payload_kinds(stratum: Stratum, program: NormalProgram) -> tuple[Payload, ...]:
+    """Return all kinds of payload that are kept beside the relations of a stratum."""
+    if not stratum.aggregations or stratum.is_grouped:
+        kind = payload_kind(stratum, program)
+        return () if kind is None else (kind,)
+    (aggregation,) = stratum.aggregations
+    if (
+        isinstance(aggregation, logic.Windowing)
+        or program.relations[stratum.relations[0]].is_virtual
+    ):
+        return ()
+    return tuple(each.payload for each in parts_of(aggregation, program) if each.payload)
 
-    A count is its own total. The least and the greatest value of a group are found in the body, or
-    beside the aggregate where the body is not stored.
+
+# --- aggregates ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some accumulators of an aggregate that are kept together, as an aggregate of their own.
+
+    Attributes:
+        aggregation: with these accumulators only.
+        places: which of the accumulators these are.
+        payload: what is kept of them, None if the body or the aggregate itself says it.
+        kept: the relation of payload; the least and the greatest value of a column share one.
     """
+
+    aggregation: logic.Aggregation
+    places: tuple[int, ...]
+    payload: Payload | None
+    kept: str
+
+    @property
+    def only(self) -> logic.Accumulator:
+        """The accumulator of a part that has one."""
+        return self.aggregation.only
+
+
+def parts_of(aggregation: logic.Aggregation, program: NormalProgram) -> tuple[Part, ...]:
+    """Return the parts of an aggregate: counts and sums of integers, each float, each extreme."""
     body = program.relations[aggregation.body]
-    if not aggregation.values:
-        return None
-    if aggregation.extreme is not None:
+    together: dict[object, list[int]] = {}
+    for place, each in enumerate(aggregation.accumulators):
+        is_alone = each.is_extreme or (each.value is not None and body.types[each.value].is_float)
+        together.setdefault(place if is_alone else None, []).append(place)
+    parts: list[Part] = []
+    values: dict[int | None, str] = {}
+    for number, places in enumerate(together.values(), 1):
+        accumulators = tuple(aggregation.accumulators[at] for at in places)
+        is_whole = len(together) == 1
+        name = (
+            aggregation.relation
+            if is_whole
+            else working_relation(aggregation.relation, f"{number}")
+        )
+        part = replace(aggregation, relation=name, accumulators=accumulators)
+        payload = _part_payload(part, body, is_whole=is_whole)
+        kept = working_relation(name, payload) if payload else ""
+        if payload is Payload.VALUES:
+            kept = values.setdefault(part.only.value, kept)
+        parts.append(Part(part, tuple(places), payload, kept))
+    return tuple(parts)
+
+
+def _part_payload(part: logic.Aggregation, body: Relation, *, is_whole: bool) -> Payload | None:
+    """Return what is kept of a part.
+
+    A count alone is its own total. The least and the greatest value of a group are found in the
+    body, or beside the aggregate where the body is not stored.
+    """
+    if part.extreme is not None:
         return None if body.is_stored else Payload.VALUES
-    is_float = any(each.kind is Kind.FLOAT for each in _term_types(aggregation, program))
+    if not part.values:
+        return None if is_whole else Payload.TOTAL
+    is_float = any(body.types[at].is_float for at in part.values)
     return Payload.DIGITS if is_float else Payload.TOTAL
 
 
@@ -150,12 +214,16 @@ def _term_types(aggregation: logic.Aggregation, program: NormalProgram) -> list[
     return [types[at].with_null(False) for at in aggregation.values]
 
 
-def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Relation]:
-    """Return the relations that hold the payload of a stratum, by the relations of the stratum."""
+def payload_relations(stratum: Stratum, program: NormalProgram) -> list[Relation]:
+    """Return the relations that hold the payload of a stratum."""
     role = payload_kind(stratum, program)
     if role is None:
-        return {}
-    beside = {}
+        return []
+    if stratum.aggregations and not stratum.is_grouped:
+        (aggregation,) = stratum.aggregations
+        assert isinstance(aggregation, logic.Aggregation), "windows have no payload"
+        return _kept_relations(aggregation, program)
+    beside = []
     for name in stratum.relations:
         relation = program.relations[name]
         columns, types = (*relation.columns, str(role)), (*relation.types, NUMBER)
@@ -165,18 +233,28 @@ def payload_relations(stratum: Stratum, program: NormalProgram) -> dict[str, Rel
             key = relation.grouping.key
             columns = (*(relation.columns[at] for at in key), f"{WORKING_SEPARATOR}{role}")
             types = (*(relation.types[at] for at in key), NUMBER)
-        elif stratum.aggregations:
-            (aggregation,) = stratum.aggregations
-            assert isinstance(aggregation, logic.Aggregation), "windows have no payload"
-            terms, count = _term_types(aggregation, program), len(aggregation.groups)
-            # No column of a user has the separator in its name.
-            more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(role, terms))
-            columns = (*relation.columns[:count], *more)
-            types = (*relation.types[:count], *_more_types(role, terms))
-        beside[name] = Relation(
-            working_relation(name, role), columns, types, is_derived=True, is_declared=False
-        )
+        beside.append(_beside(working_relation(name, role), columns, types))
     return beside
+
+
+def _kept_relations(aggregation: logic.Aggregation, program: NormalProgram) -> list[Relation]:
+    """Return the relations that hold the payload of an aggregate."""
+    relation, count = program.relations[aggregation.relation], len(aggregation.groups)
+    found: dict[str, Relation] = {}
+    for part in parts_of(aggregation, program):
+        if part.payload is None or part.kept in found:
+            continue
+        terms = _term_types(part.aggregation, program)
+        # No column of a user has the separator in its name.
+        more = tuple(f"{WORKING_SEPARATOR}{each}" for each in _more_columns(part.payload, terms))
+        columns = (*relation.columns[:count], *more)
+        types = (*relation.types[:count], *_more_types(part.payload, terms))
+        found[part.kept] = _beside(part.kept, columns, types)
+    return list(found.values())
+
+
+def _beside(name: str, columns: tuple[str, ...], types: tuple[Type, ...]) -> Relation:
+    return Relation(name, columns, types, is_derived=True, is_declared=False)
 
 
 @once_per_program
@@ -185,7 +263,7 @@ def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
     return {
         each.name: each
         for stratum in strata(program)
-        for each in payload_relations(stratum, program).values()
+        for each in payload_relations(stratum, program)
     }
 
 
@@ -201,12 +279,23 @@ def _more_types(role: Payload, terms: Sequence[Type]) -> tuple[Type, ...]:
     return (NUMBER,) * len(total_columns(terms))
 
 
-def totals_relation(draft: Draft, aggregation: logic.Aggregation, role: Payload) -> str:
-    """Return the relation of payload beside an aggregate."""
-    name = working_relation(aggregation.relation, role)
-    keys = draft.types[aggregation.relation][: len(aggregation.groups)]
-    draft.types[name] = (*keys, *_more_types(role, _term_types(aggregation, draft.update.new)))
-    return name
+def declare_parts(draft: Draft, aggregation: logic.Aggregation) -> tuple[Part, ...]:
+    """Return the parts of an aggregate of NEW, whose types the draft knows from now on."""
+    parts, count = parts_of(aggregation, draft.update.new), len(aggregation.groups)
+    types = draft.types[aggregation.relation]
+    for each in parts:
+        values = (types[count + at] for at in each.places)
+        draft.types[each.aggregation.relation] = (*types[:count], *values)
+    return parts
+
+
+def totals_relation(draft: Draft, part: Part) -> str:
+    """Return the relation of payload of a part."""
+    assert part.payload is not None
+    keys = draft.types[part.aggregation.relation][: len(part.aggregation.groups)]
+    terms = _term_types(part.aggregation, draft.update.new)
+    draft.types[part.kept] = (*keys, *_more_types(part.payload, terms))
+    return part.kept
 
 
 def absent_head(rule: logic.Rule) -> Goal:

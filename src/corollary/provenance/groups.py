@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from contextlib import closing
 from decimal import Decimal
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -25,25 +25,20 @@ from corollary.provenance.nodes import Row
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import RuleQueries, RuleQuery
 
-_SHOWN_ROWS = {"min": 3, "max": 3}
-_MOST_ROWS = 10
-"""The maximum number of rows that are shown of a group."""
+SHOWN_ROWS = 10
+_SHOWN_EXTREMES = 3
+"""The maximum number of rows that are shown of a group, and of those that attain an extreme."""
 
 COPIES_SHOWN_ROWS = 3
 """The same where rows are copies of a row of a bag."""
 
 
-def shown_rows(aggregation: AnyAggregation) -> int:
-    """Return how many rows of a group are shown at most."""
-    if isinstance(aggregation, Aggregation):
-        return _SHOWN_ROWS.get(aggregation.accumulators[0].operator, _MOST_ROWS)
-    return _MOST_ROWS
-
-
 def value_column(aggregation: Aggregation, row: Row) -> int:
     """Return the column of the value that is asked for: the others of several are null."""
     first = len(aggregation.groups)
-    return next((at for at in range(first, len(row)) if row[at] is not None), first)
+    known = (at for at in range(first, len(row)) if row[at] is not None)
+    null = (at for at, each in enumerate(aggregation.accumulators, first) if each.is_nullable)
+    return next(chain(known, null), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +119,9 @@ def _group(aggregation: AnyAggregation, group: Row, members: pa.Table, most: int
     attained, rest = None, None
     if at is None:
         chosen = sort_rows(members)
-    elif operator in ("min", "max"):
+    elif accumulator.is_extreme:
         chosen = sort_rows(members.filter(_attains(members.column(at), value)))
-        attained = int(chosen.num_rows)
+        attained, most = int(chosen.num_rows), min(most, _SHOWN_EXTREMES)
     else:
         valued = members.filter(members.column(at).is_valid())
         chosen = sort_rows(valued, [(at, True)])

@@ -12,9 +12,9 @@ from corollary.errors import InputError
 from corollary.provenance.covered import name_covering
 from corollary.provenance.groups import (
     COPIES_SHOWN_ROWS,
+    SHOWN_ROWS,
     GroupRows,
     find_groups,
-    shown_rows,
 )
 from corollary.provenance.instances import Fact, InstanceFinder
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
@@ -224,7 +224,7 @@ class _Question:
             }
             if not rows:
                 continue
-            most = COPIES_SHOWN_ROWS if any(rows.values()) else shown_rows(aggregation)
+            most = COPIES_SHOWN_ROWS if any(rows.values()) else SHOWN_ROWS
             try:
                 made = find_groups(self.asked, aggregation, list(rows), self.allowance, most)
             except WorkLimitError:

@@ -44,7 +44,7 @@ def wrong_payload(
         if kind is None or not kind.is_determined or not is_valid:
             continue
         engine.run(plan_payload_rebuild(stratum, update), CountingRecorder(), Limits())
-        for relation in payload_relations(stratum, program).values():
+        for relation in payload_relations(stratum, program):
             name = relation.name
             missing, extra = engine.size(name, State.ADDED), engine.size(name, State.REMOVED)
             if missing or extra:

@@ -204,17 +204,27 @@ class PreparedPlan:
         for later, at in self._upcoming.get(id(step), ()):
             yield self._derivation(later).runners[at]
 
-    def aggregate(self, step: plans.Aggregate) -> Words:
-        """Return the tuples of a step, packed and sorted for its target."""
-        from corollary.engines.local.evaluation.aggregation.aggregates import aggregate
+    def aggregate(self, step: plans.Aggregate) -> Tuples:
+        """Return the tuples of a step, as its target takes them."""
+        from corollary.engines.local.evaluation.aggregation.aggregates import (
+            aggregate,
+            extreme_rows,
+        )
 
+        body, extreme = self.tables[step.body.relation], step.aggregation.extreme
+        is_few = 0 < body.size(step.body.state) <= self._context.few and not step.without
+        if is_few and extreme is not None and extreme.value is not None:
+            type_ = body.types[extreme.value]
+            if self.dictionary.has_integers(type_):
+                rows = body.rows(step.body.state)
+                return extreme_rows(step.aggregation, rows, type_, self.dictionary)
         if self._elsewhere is not None:
             found: Words | None = self._grouped_elsewhere(step)
             if found is not None:
                 return found
         words = self._grouped(step)
         if words is None:
-            body, target = self.tables[step.body.relation], self.tables[step.target]
+            target = self.tables[step.target]
             words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
         for each in step.without:
             words = words[~self.tables[each.relation].contains(words, each.state)]

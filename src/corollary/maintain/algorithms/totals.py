@@ -17,7 +17,12 @@ evaluation of the group would give. The least and the greatest value are not add
 | Σ δ(g, v)·T(v) | `a•change` |
 | T(g) | `a•total` or, for floats, `a•digits`; a count is its own total |
 | the values of g | the body if it is stored, else `a•values`, whose last column is the number |
+| the same of the k-th part | `a•k•change`, `a•k•total`, … |
 | A_new(g), A_old(g) for changed groups | `a•now`, `a•was` |
+
+Accumulators that are kept together are a part (`maintain/payload.py`): counts and sums of integers,
+a sum of floats, an extreme. Of several parts, each says what it has for the touched groups, and the
+record is their join by key.
 
 The body of an aggregate is mostly a relation that rewriting made of one conjunction. It is not
 stored: the changed assignments come straight from its rule (`maintain/exact.py`). Of any other
@@ -31,13 +36,13 @@ Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: δ(x,2) = −
 n = 2, sum 3 to n = 1, sum 1; now (x,1), was (x,3). r(x,1) is not read.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.logic import (
     NO_RULE,
-    Accumulator,
     Aggregation,
     Condition,
     Constant,
@@ -57,7 +62,7 @@ from corollary.maintain.assignments import (
     weighted_aggregation,
 )
 from corollary.maintain.draft import Body, Draft, working_goal
-from corollary.maintain.payload import Payload, payload_kind, totals_relation
+from corollary.maintain.payload import Part, Payload, declare_parts, totals_relation
 from corollary.maintain.sip import Goal
 from corollary.maintain.trace import trace_rows
 
@@ -69,15 +74,14 @@ def plan(stratum: Stratum, draft: Draft) -> list[plans.Step]:
     (aggregation,) = stratum.aggregations
     assert isinstance(aggregation, Aggregation), "windows have no totals"
     group = _Groups(aggregation, draft)
-    payload = payload_kind(stratum, draft.update.new)
+    parts = declare_parts(draft, aggregation)
     steps = difference_steps(aggregation, draft)
     if not aggregation.values:
         change = group.count()
-    elif aggregation.extreme is not None:
-        change = group.extremes(aggregation.extreme, payload)
+    elif len(parts) == 1 and parts[0].payload is Payload.TOTAL:
+        change = group.totals(parts[0])
     else:
-        assert payload is not None
-        change = group.totals(payload)
+        change = group.record(parts)
     difference = Reference(difference_relation(aggregation, draft))
     return [*steps, plans.When((difference,), tuple(change)), *trace_rows(stratum, draft)]
 
@@ -103,13 +107,18 @@ class _Groups:
         return self.draft.variables(self.name)[: len(self.aggregation.groups)]
 
     @property
+    def values(self) -> tuple[Variable, ...]:
+        """Variables for the values."""
+        return self.draft.variables(self.name)[len(self.aggregation.groups) :]
+
+    @property
     def difference(self) -> str:
         """The relation δ."""
         return difference_relation(self.aggregation, self.draft)
 
-    def working(self, role: str, *more: Type) -> str:
+    def working(self, role: str, *more: Type, part: Part | None = None) -> str:
         """Return a working relation with the keys and columns of more types."""
-        name = plans.working_relation(self.name, role)
+        name = plans.working_relation(part.aggregation.relation if part else self.name, role)
         keys = self.draft.types[self.name][: len(self.aggregation.groups)]
         self.draft.types[name] = (*keys, *more)
         return name
@@ -121,120 +130,161 @@ class _Groups:
         outdated = self.working("outdated", NUMBER)
         return [_accumulate(self.draft, self.name, self.difference, outdated, 1, about=self.name)]
 
-    # --- sums and means ------------------------------------------------------------------------
+    # --- counts and sums of integers -----------------------------------------------------------
 
-    def totals(self, payload: Payload) -> list[plans.Step]:
-        """Return the steps for sums and means."""
-        draft, aggregation = self.draft, self.aggregation
-        totals = totals_relation(draft, aggregation, payload)
-        additive = 1 if payload is Payload.DIGITS else len(draft.types[totals]) - len(self.keys)
-        change = draft.types[totals][len(self.keys) :]
-        found, rows = self.working("change", *change), self.working("totals", *change)
-        weighted = weighted_aggregation(aggregation, self.difference)
-        terms = tuple(draft.types[aggregation.body][at] for at in aggregation.values)
-        outdated = self.working("outdated", *change)
-        was, now = (draft.working_relation(self.name, role) for role in ("was", "now"))
-        added = _accumulate(draft, totals, found, outdated, additive, about=self.name)
-        total = plans.Total(found, weighted, Reference(self.difference), is_weighted=True)
-        steps: list[plans.Step] = [total]
-        if payload is Payload.DIGITS:  # some of the rows of a group change: all are read
-            steps += [*self._touch(found), added]
-            steps += self._look_up("totals", Reference(totals))
-            steps.append(plans.ReadTotals(now, weighted, Reference(rows), terms))
-            steps += self._look_up("was", Reference(self.name, State.OLD))
-        else:
-            steps += [
-                added,
-                plans.ReadTotals(now, weighted, Reference(totals, State.ADDED), terms),
-                plans.ReadTotals(was, weighted, Reference(totals, State.REMOVED), terms),
-            ]
-        return [*steps, *self._store()]
-
-    # --- least and greatest values -------------------------------------------------------------
-
-    def extremes(self, accumulator: Accumulator, payload: Payload | None) -> list[plans.Step]:
-        """Return the steps for the least or the greatest value.
-
-        Null is a value among others where it is the value of a group of nulls; it is the best of
-        none.
-        """
-        draft, aggregation = self.draft, self.aggregation
-        (term_at,) = aggregation.values
-        term = draft.types[aggregation.body][term_at]
-        value, count = Variable("value'", term), Variable("count'", NUMBER)
-        row = (*self.keys, value)
-        changed, steps = self.difference, list[plans.Step]()
-        if term.nullable and not accumulator.is_nullable:
-            changed = self.working("changed", term, NUMBER)
-            lead = working_goal(self.difference, (*row, count))
-            present = Condition("=", value, value)
-            body = Body((*row, count), (lead,), (present,), NO_RULE, lead)
-            steps = draft.derive(changed, [body])
-        steps += self._touch(changed, role=plans.Role.APPROXIMATED)
-        is_greatest = accumulator.operator == "max"
-        if payload is None:
-            columns: list[Slot] = [Wildcard()] * len(draft.types[aggregation.body])
-            for at, key in zip(aggregation.groups, self.keys, strict=True):
-                columns[at] = key
-            columns[term_at] = value
-            extreme = Extreme(term_at, is_greatest)
-            literal = Literal(aggregation.body, tuple(columns))
-            values = Goal(literal, Reference(aggregation.body), extreme)
-        else:
-            kept = totals_relation(draft, aggregation, payload)
-            outdated = self.working("outdated", term, NUMBER)
-            steps.append(_accumulate(draft, kept, changed, outdated, 1))
-            extreme = Extreme(len(self.keys), is_greatest)
-            values = Goal(Literal(kept, (*row, count)), Reference(kept), extreme)
-        return [*steps, *self._lost(changed, value, count), *self._best(changed, value, values)]
-
-    def _lost(self, changed: str, value: Variable, count: Variable) -> list[plans.Step]:
-        """Return the step that finds the groups that have lost an assignment of their value."""
-        lead = working_goal(changed, (*self.keys, value, count))
-        old = Goal(Literal(self.name, (*self.keys, value)), Reference(self.name, State.OLD))
-        less = Condition("<", count, _ZERO)
-        body = Body(self.keys, (lead, old), (less,), NO_RULE, lead)
-        return self.draft.derive(self.working("lost"), [body])
-
-    def _best(self, changed: str, value: Variable, values: Goal) -> list[plans.Step]:
-        """Return the steps that find the best of what came, what was there, and lost groups."""
-        draft, keys = self.draft, self.keys
-        row = (*keys, value)
-        count = Variable("count'", NUMBER)
-        came = working_goal(changed, (*row, count))
-        touched, lost = working_goal(self.working("touched"), keys), self.working("lost")
-        old = Goal(Literal(self.name, row), Reference(self.name, State.OLD))
-        is_not_lost, is_lost = working_goal(lost, keys, negated=True), working_goal(lost, keys)
-        more = Condition(">", count, _ZERO)
-        present = Condition("=", value, value)
-        bodies = [
-            Body(row, (came,), (more,), NO_RULE, came),
-            Body(row, (touched, old, is_not_lost), (), NO_RULE, touched),
-            Body(row, (is_lost, values), (present,), NO_RULE, is_lost),
-        ]
-        term = draft.types[self.aggregation.body][self.aggregation.values[0]]
-        if self.aggregation.has_every_group:
-            null = Constant(None, term)
-            slots = tuple(null if slot == value else slot for slot in values.literal.slots)
-            nulls = Goal(replace(values.literal, slots=slots), values.source)
-            bodies.append(Body((*keys, null), (is_lost, nulls), (), NO_RULE, is_lost))
-        best = self.working("candidates", term)
-        now = draft.working_relation(self.name, "now")
+    def totals(self, part: Part) -> list[plans.Step]:
+        """Return the steps for what the totals say alone: those that change are the change."""
+        steps, kept = self._add_totals(part)
+        was, now = (self.draft.working_relation(self.name, role) for role in ("was", "now"))
         return [
-            *draft.derive(best, bodies),
-            plans.Aggregate(now, weighted_aggregation(self.aggregation, best), Reference(best)),
-            *self._look_up("was", Reference(self.name, State.OLD)),
+            *steps,
+            self._read(part, now, Reference(kept, State.ADDED)),
+            self._read(part, was, Reference(kept, State.REMOVED)),
             *self._store(),
         ]
 
+    def _add_totals(self, part: Part) -> tuple[list[plans.Step], str]:
+        """Return the steps that add the change to the totals of a part, and these."""
+        draft, kept = self.draft, totals_relation(self.draft, part)
+        types = draft.types[kept][len(self.keys) :]
+        additive = 1 if part.payload is Payload.DIGITS else len(types)
+        found = self.working("change", *types, part=part)
+        outdated = self.working("outdated", *types, part=part)
+        about = self.name if len(part.places) == len(self.values) else ""
+        added = _accumulate(draft, kept, found, outdated, additive, about=about)
+        if not part.aggregation.values:
+            count = Variable("count'", NUMBER)
+            lead = working_goal(self.difference, (*draft.variables(self.difference)[:-1], count))
+            body = Body((*self.keys, count), (lead,), (), NO_RULE, lead, is_bag=True)
+            return [*draft.derive(found, [body], reduce=plans.Reduce.SUM), added], kept
+        weighted = self._weighted(part)
+        total = plans.Total(found, weighted, Reference(self.difference), is_weighted=True)
+        return [total, added], kept
+
+    def _weighted(self, part: Part) -> Aggregation:
+        """Return the aggregation of a part over δ."""
+        whole = weighted_aggregation(self.aggregation, self.difference)
+        accumulators = tuple(whole.accumulators[at] for at in part.places)
+        return replace(whole, relation=part.aggregation.relation, accumulators=accumulators)
+
+    def _read(self, part: Part, target: str, totals: Reference) -> plans.ReadTotals:
+        terms = tuple(self.draft.types[self.aggregation.body][at] for at in part.aggregation.values)
+        own = weighted_aggregation(part.aggregation, self.difference)
+        return plans.ReadTotals(target, own, totals, terms)
+
+    # --- records of several parts --------------------------------------------------------------
+
+    def record(self, parts: Sequence[Part]) -> list[plans.Step]:
+        """Return the steps for groups whose values are in several parts, or not in totals alone.
+
+        Each part says what the touched groups have now; a group is all of it.
+        """
+        draft, role = self.draft, plans.Role.APPROXIMATED
+        touched, difference = self.working("touched"), Reference(self.difference)
+        steps: list[plans.Step] = [draft.copy(touched, difference, role=role, about=self.name)]
+        steps += self._look_up("was", Reference(self.name, State.OLD))
+        lead = working_goal(touched, self.keys)
+        goals, added = [lead], set[str]()
+        for part in parts:
+            if part.aggregation.extreme is not None:
+                more, now = self._best(part, added)
+            else:
+                more, now = self._add_totals(part)
+                if part.aggregation.values:
+                    more += self._look_up("totals", Reference(now), part)
+                    rows = Reference(plans.working_relation(part.aggregation.relation, "totals"))
+                    now = self._now(part)
+                    more.append(self._read(part, now, rows))
+            steps += more
+            values = (self.values[at] for at in part.places)
+            goals.append(working_goal(now, (*self.keys, *values)))
+        now = draft.working_relation(self.name, "now")
+        if len(parts) > 1:
+            row = (*self.keys, *self.values)
+            steps += draft.derive(now, [Body(row, tuple(goals), (), NO_RULE, lead)])
+        return [*steps, *self._store()]
+
+    def _now(self, part: Part) -> str:
+        """Return the relation of what the touched groups have now of a part."""
+        return self.working("now", *self._value_types(part), part=part)
+
+    def _value_types(self, part: Part) -> tuple[Type, ...]:
+        return self.draft.types[part.aggregation.relation][len(self.keys) :]
+
+    # --- least and greatest values -------------------------------------------------------------
+
+    def _best(self, part: Part, added: set[str]) -> tuple[list[plans.Step], str]:
+        """Return the steps that find the least or the greatest value, and where it is.
+
+        Null is a value among others where it is the value of a group of nulls; it is the best of
+        none. The payload of other parts that has got the change is in `added`.
+        """
+        draft, keys = self.draft, self.keys
+        accumulator, (term_at,) = part.only, part.aggregation.values
+        term = draft.types[self.aggregation.body][term_at]
+        value, count = Variable("value'", term), Variable("count'", NUMBER)
+        row, is_greatest = (*keys, value), accumulator.operator == "max"
+        changed, steps = self._changed(part, value, count)
+        if part.payload is None:
+            columns: list[Slot] = [Wildcard()] * len(draft.types[self.aggregation.body])
+            for at, key in zip(self.aggregation.groups, keys, strict=True):
+                columns[at] = key
+            columns[term_at] = value
+            literal = Literal(self.aggregation.body, tuple(columns))
+            values = Goal(literal, Reference(literal.relation), Extreme(term_at, is_greatest))
+        else:
+            kept = totals_relation(draft, part)
+            if kept not in added:
+                outdated = self.working("outdated", term, NUMBER, part=part)
+                steps.append(_accumulate(draft, kept, changed, outdated, 1))
+                added.add(kept)
+            extreme = Extreme(len(keys), is_greatest)
+            values = Goal(Literal(kept, (*row, count)), Reference(kept), extreme)
+        came = working_goal(changed, (*row, count))
+        slots: list[Slot] = [*keys, *(Wildcard() for _ in self.values)]
+        slots[len(keys) + part.places[0]] = value
+        was = draft.working_relation(self.name, "was")
+        old = Goal(Literal(was, tuple(slots)), Reference(was))
+        lost = self.working("lost", part=part)
+        less, more = (Condition(sign, count, _ZERO) for sign in ("<", ">"))
+        steps += draft.derive(lost, [Body(keys, (came, old), (less,), NO_RULE, came)])
+        is_not_lost, is_lost = working_goal(lost, keys, negated=True), working_goal(lost, keys)
+        present = Condition("=", value, value)
+        bodies = [
+            Body(row, (came,), (more,), NO_RULE, came),
+            Body(row, (old, is_not_lost), (), NO_RULE, old),
+            Body(row, (is_lost, values), (present,), NO_RULE, is_lost),
+        ]
+        if accumulator.is_nullable and term.nullable:
+            null = Constant(None, term)
+            filled = tuple(null if slot == value else slot for slot in values.literal.slots)
+            nulls = Goal(replace(values.literal, slots=filled), values.source)
+            bodies.append(Body((*keys, null), (is_lost, nulls), (), NO_RULE, is_lost))
+        best = self.working("candidates", term, part=part)
+        now, own = self._now(part), weighted_aggregation(part.aggregation, best)
+        found = plans.Aggregate(now, own, Reference(best))
+        return [*steps, *draft.derive(best, bodies), found], now
+
+    def _changed(
+        self, part: Part, value: Variable, count: Variable
+    ) -> tuple[str, list[plans.Step]]:
+        """Return the changed values of a part, each with a number, and the steps that find them."""
+        is_asked = not (value.type and value.type.nullable) or part.only.is_nullable
+        if is_asked and self.aggregation.values == part.aggregation.values:
+            return self.difference, []
+        draft, length = self.draft, len(self.keys)
+        assert value.type is not None
+        changed = self.working("changed", value.type, NUMBER, part=part)
+        row: list[Slot] = [*draft.variables(self.difference)[:-1], count]
+        row[length + self.aggregation.values.index(part.aggregation.values[0])] = value
+        lead = Goal(Literal(self.difference, tuple(row)), Reference(self.difference))
+        tests = () if is_asked else (Condition("=", value, value),)
+        body = Body((*self.keys, value, count), (lead,), tests, NO_RULE, lead, is_bag=True)
+        return changed, draft.derive(changed, [body], reduce=plans.Reduce.SUM)
+
     # --- steps that all have in common ---------------------------------------------------------
 
-    def _touch(self, source: str, role: plans.Role | None = None) -> list[plans.Step]:
-        """Return the step that finds the groups that change."""
-        touched = self.working("touched")
-        return [self.draft.copy(touched, Reference(source), role=role, about=self.name)]
-
-    def _look_up(self, role: str, source: Reference) -> list[plans.Step]:
+    def _look_up(self, role: str, source: Reference, part: Part | None = None) -> list[plans.Step]:
         """Return the step that finds what a relation has of the groups that change."""
         draft = self.draft
         more = draft.types[source.relation][len(self.keys) :]
@@ -242,7 +292,7 @@ class _Groups:
         lead = working_goal(self.working("touched"), self.keys)
         goal = Goal(Literal(source.relation, columns), source)
         body = Body(columns, (lead, goal), (), NO_RULE, lead)
-        return draft.derive(self.working(role, *more), [body])
+        return draft.derive(self.working(role, *more, part=part), [body])
 
     def _store(self) -> list[plans.Step]:
         """Return the steps that bring the aggregate from what it was to what it is now."""

@@ -9,8 +9,8 @@ Both have the groups of `q`, so that one record says all of a group, and is kept
     h(x, n, s) :- q(x, _), h.aggregate1(x, n, s).
 
 A rule that reads one of them and asks that the other has no group never holds, so that of the
-alternatives for empty groups one is left. Counts are taken together with sums of integers and
-decimals, whose totals are columns of a record too; only those of one clause.
+alternatives for empty groups one is left. Only aggregates of one clause are taken together, and
+only those that have a value, or null, for every group.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from corollary.core.logic import (
     Slot,
     Wildcard,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.rewrite.align import canonical_rule
 from corollary.rewrite.translation_unit import TranslationUnit, unused_name
 from corollary.source import Span
@@ -47,7 +47,7 @@ def groups(unit: TranslationUnit) -> None:
     _share_bodies(unit, readers)
     alike: dict[object, list[Aggregation]] = {}
     for each in unit.aggregations:
-        if isinstance(each, Aggregation) and _is_additive(each, unit):
+        if isinstance(each, Aggregation) and _has_every_group(each, unit):
             key = frozenset(readers.get(each.relation, ())), each.body, each.groups
             alike.setdefault(key, []).append(each)
     columns: _Columns = {}
@@ -58,15 +58,12 @@ def groups(unit: TranslationUnit) -> None:
         unit.rules = [changed for rule in unit.rules for changed in _read_merged(rule, columns)]
 
 
-def _is_additive(aggregation: Aggregation, unit: TranslationUnit) -> bool:
-    """Whether the totals of an aggregate are columns that changes are added to."""
+def _has_every_group(aggregation: Aggregation, unit: TranslationUnit) -> bool:
+    """Whether an aggregate has a value, or null, for every group, and is not recursive."""
     types = unit.relations[aggregation.body].types
-    return (
-        aggregation.has_every_group
-        and aggregation.extreme is None
-        and aggregation.body not in unit.recursive_bodies
-        and all(types[at].kind is not Kind.FLOAT for at in aggregation.values)
-    )
+    has_nulls = any(types[at].nullable for at in aggregation.values)
+    is_recursive = aggregation.body in unit.recursive_bodies
+    return not is_recursive and (aggregation.has_every_group or not has_nulls)
 
 
 def _merge(found: Sequence[Aggregation], unit: TranslationUnit) -> _Columns:
@@ -77,14 +74,17 @@ def _merge(found: Sequence[Aggregation], unit: TranslationUnit) -> _Columns:
     at: dict[tuple[Accumulator, Type], int] = {}
     for each in found:
         shape = unit.relations[each.relation]
-        key = each.only, shape.types[-1]
+        key = _without_gaps(each.only), shape.types[-1]
         if key not in at:
             at[key] = len(names)
             names.append(unused_name(shape.columns[-1], names))
             types.append(shape.types[-1])
     merged = replace(first, accumulators=tuple(each for each, _ in at))
     columns = {
-        each.relation: (merged, at[each.only, unit.relations[each.relation].types[-1]])
+        each.relation: (
+            merged,
+            at[_without_gaps(each.only), unit.relations[each.relation].types[-1]],
+        )
         for each in found
     }
     unit.relations[first.relation] = replace(relation, columns=tuple(names), types=tuple(types))
@@ -93,6 +93,11 @@ def _merge(found: Sequence[Aggregation], unit: TranslationUnit) -> _Columns:
         unit.aggregations.remove(each)
     unit.aggregations[unit.aggregations.index(first)] = merged
     return columns
+
+
+def _without_gaps(accumulator: Accumulator) -> Accumulator:
+    """Return an accumulator that has a value for every group as one that says so."""
+    return accumulator if accumulator.has_every_group else replace(accumulator, is_nullable=True)
 
 
 def _read_merged(rule: Rule, columns: _Columns) -> Iterator[Rule]:

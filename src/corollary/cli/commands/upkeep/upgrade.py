@@ -18,8 +18,8 @@ def command(warehouse: str, output: WorkOutputOptions) -> None:
     The program, the data and its history, grants and tokens stay. It is one transaction of the
     catalog: the warehouse has the old format or the new one, whatever happens. Processes of the
     earlier version that have it open cannot commit to it any more. Then what this version keeps
-    beside views in another way is computed anew, in a commit; until then it is computed when it is
-    asked for.
+    beside views in another way is computed anew, in a commit, also where the format is the same;
+    until then it is computed when it is asked for.
 
     \b
       corollary upgrade warehouse
@@ -29,11 +29,9 @@ def command(warehouse: str, output: WorkOutputOptions) -> None:
 
         with open_catalog(warehouse, in_any_format=True) as opened:
             before, after = upgrade(opened.catalog)
-        if before != after:
-            with (
-                open_warehouse(warehouse, console) as database,
-                database.transaction() as transaction,
-            ):
-                transaction.edit(replace)
+        with open_warehouse(warehouse, console) as database, database.transaction() as transaction:
+            transaction.edit(replace)
         line = f"format {after} is current" if before == after else f"format {before} → {after}"
+        if transaction.commit_number is not None:
+            line += f", commit {transaction.commit_number} keeps views as this version does"
         output.show(lambda: {"before": before, "format": after}, [line])

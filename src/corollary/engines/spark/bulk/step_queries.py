@@ -154,7 +154,7 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
                 case "count":
                     read.append(rest[0])
                 case "mean":
-                    read.append(call_own(MeanOfWords(step.terms[0]), rest[0], *words))
+                    read.append(call_own(MeanOfWords(step.term_of(each)), rest[0], *words))
                 case _:
                     read.append(call_own(JoinWords(_widest(type_)), *words))
     values = zip(column_names(target), (*keys, *read), strict=True)

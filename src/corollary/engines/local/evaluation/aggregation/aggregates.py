@@ -17,7 +17,8 @@ from corollary.engines.local.evaluation.aggregation.exact_sums import (
     sum_integers,
 )
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import Words, layout_of
+from corollary.engines.local.storage.layout import Row, Words, layout_of
+from corollary.engines.local.storage.rows import permutation
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
@@ -49,6 +50,26 @@ def aggregate(
         has_value = columns[-1] != 0
         columns = [column[has_value] for column in columns]
     return sort_distinct(target.pack(columns, len(columns[-1])))
+
+
+def extreme_rows(
+    aggregation: Aggregation, body: list[Row], type_: Type, dictionary: Dictionary
+) -> list[Row]:
+    """Return the same for the least or the greatest of few values, which are integers."""
+    accumulator = aggregation.only
+    assert accumulator.value is not None
+    key_of, choose = permutation(aggregation.groups), max if accumulator.operator == "max" else min
+    groups: dict[Row, list[int]] = {}
+    for row in body:
+        groups.setdefault(key_of(row), []).append(row[accumulator.value])
+    found = []
+    for key, codes in groups.items():
+        present = [dictionary.decode_integer(code, type_) for code in codes if code]
+        if present:
+            found.append((*key, dictionary.encode_integer(choose(present), type_)))
+        elif accumulator.has_every_group:
+            found.append((*key, 0))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -396,7 +396,7 @@ def _read_words(
         case "count":
             return columns[0], None
         case "mean":
-            return mean_of_words(words, columns[0], step.terms[0].scale), None
+            return mean_of_words(words, columns[0], step.term_of(accumulator).scale), None
         case _:
             return join_words(words, type_)
 
@@ -410,19 +410,19 @@ def read_total_rows(
         return _read_digit_rows(step, totals, target.types[-1], dictionary)
     slices = word_slices(step.aggregation.values, step.terms)
     parts = [
-        (each.operator, slices[each.value], type_)
+        (each, slices[each.value], type_)
         for each, type_ in zip(step.aggregation.accumulators, target.types[length:], strict=True)
     ]
     read: list[Row] = []
     for row in totals:
         integers = [dictionary.decode_integer(code, NUMBER) for code in row[length:]]
         codes = []
-        for operator, words, type_ in parts:
+        for accumulator, words, type_ in parts:
             total = 0
             for word in integers[words]:
                 total = (total << WORD_BITS) + word
-            if operator == "mean":
-                mean = total / (integers[0] * 10 ** step.terms[0].scale)
+            if accumulator.operator == "mean":
+                mean = total / (integers[0] * 10 ** step.term_of(accumulator).scale)
                 codes.append(dictionary.encode_value(mean, type_))
             else:
                 codes.append(dictionary.encode_integer(total, type_))
