@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
+STATM_BYTES = 100
 CONTROLLERS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
 """By the controllers in a line of `/proc/self/cgroup`: where groups are, and their file."""
 
@@ -38,6 +40,12 @@ def _group_limits(root: Path) -> Iterator[int]:
                     yield int(text)
 
 
+@lru_cache(maxsize=1)
+def _statm(_: int) -> int:
+    """Return the file of this process's memory, which is asked for very often."""
+    return os.open("/proc/self/statm", os.O_RDONLY)
+
+
 def own_memory(process: int | None = None) -> int:
     """Return the resident bytes that are a process's own, not those of files that it has mapped.
 
@@ -46,10 +54,11 @@ def own_memory(process: int | None = None) -> int:
     Args:
         process: its id; this process if it is not given.
     """
-    name = "self" if process is None else str(process)
     try:
-        with open(f"/proc/{name}/statm", "rb") as file:  # noqa: PTH123 - asked for very often
-            numbers = file.read()
+        if process is None:
+            numbers = os.pread(_statm(os.getpid()), STATM_BYTES, 0)
+        else:
+            numbers = Path(f"/proc/{process}/statm").read_bytes()
     except OSError:  # it has ended, or the system has no such files
         return 0
     resident, shared = map(int, numbers.split()[1:3])

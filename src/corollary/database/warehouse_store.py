@@ -417,13 +417,12 @@ class WarehouseStore:
 
     def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit."""
-        from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
-        from corollary.warehouse.publishing.publisher import Publisher
-
         number = state.commits
         relations = published_relations(state.loaded.normal, state.program.directives)
         if not relations or not number:
             return None
+        from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
+        from corollary.warehouse.publishing.publisher import Publisher
 
         def recent(name: str) -> ChangeHandles | None:
             each = None if last_changes is None else last_changes.get(name)
