@@ -2,7 +2,8 @@
 
 Each view has a process of its own, which is stopped at a limit of time or memory: a view that does
 not end is a figure too. Figures are ratios of processor time: the first evaluation, one row, and a
-thousand rows, each to DuckDB's query on the same rows, taken in turns.
+thousand rows, each to DuckDB's query on the same rows, taken in turns. The process has kept the
+view over a tenth of the rows before: what it loads once is no cost of the view.
 """
 
 import math
@@ -100,9 +101,12 @@ def _measure(name: str, scale: float, sender: "Connection[Figure | None, None]")
     rows, query = round(scale * ROWS), VIEWS[name]
     bars = LARGE_BARS if name in LARGE else BARS
     teams = max(1, rows // WIDTH)
-    team = pa.table({"id": np.arange(teams), "region": np.arange(teams) % 50})
-    tables = {"team": team, "event": _events(0, rows, teams)}
-    with Pair.open(TABLES, tables) as pair:
+    few = max(WIDTH, rows // 10)
+    with Pair.open(TABLES, _tables(few)) as pair:
+        pair.database.sql(create(VIEW, query))
+        pair.change(Edit(INSERT, "event", _events(few, WIDTH, teams)))
+        pair.recompute(query)
+    with Pair.open(TABLES, _tables(rows)) as pair:
         first = Cost.of(lambda: pair.database.sql(create(VIEW, query)))
         sender.send(_figure(f"{name} first", [first], [pair.recompute(query)], bars.first))
         for label, number, bar in (
@@ -126,6 +130,13 @@ def _figure(name: str, ours: list[Cost], theirs: list[Cost], bar: float) -> Figu
     one, other = Cost.middle(ours), Cost.middle(theirs)
     ratio = one.processor / other.processor
     return Figure(name, ratio, "×", bar, f"{one}; DuckDB anew {other}")
+
+
+def _tables(rows: int) -> dict[str, pa.Table]:
+    """Return the tables, with so many rows of `event`."""
+    teams = max(1, rows // WIDTH)
+    team = pa.table({"id": np.arange(teams), "region": np.arange(teams) % 50})
+    return {"team": team, "event": _events(0, rows, teams)}
 
 
 def _events(first: int, number: int, teams: int) -> pa.Table:

@@ -57,6 +57,7 @@ TOP = (
     "SELECT b, s FROM t ORDER BY b[ NULLS FIRST, s NULLS FIRST] LIMIT {0} OFFSET 2",
     f"SELECT k, r FROM (SELECT k, {NUMBERED} AS r FROM t) x WHERE r <= {{0}}",
     f"SELECT k FROM (SELECT k, {RANKED} AS r FROM t) x WHERE r < {{0}}",
+    "SELECT k FROM (SELECT k, ROW_NUMBER() OVER ([ORDER BY k]) AS r FROM t) x WHERE r <= {0}",
 )
 FUNCTIONS = (*NEAR, *RUNNING, *PARTITIONED)
 VIEWS = (*(f"SELECT k, {each} AS v FROM t" for each in FUNCTIONS), *TOP)

@@ -9,11 +9,14 @@ sum may be too large for its type: then it is null, and the rule that reads it d
 
     h.window1(x, y, s)  the tuples of p, with sums
     h(x, y, s) :- h.window1(x, y, s), s = checked s.
+
+Where users do not see `h`, the rules that read it do so, and `h` has the sums.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
+from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.types import Type
@@ -24,13 +27,30 @@ from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
 def windows(unit: TranslationUnit) -> None:
     """Take the conjunctions with window functions out; the check `windows` has seen their form."""
-    if any(has_window(clause) for clause in unit.clauses):
-        unit.conjunctions = [
-            made for each in unit.conjunctions for made in _without_windows(each, unit)
-        ]
+    if not any(has_window(clause) for clause in unit.clauses):
+        return
+    conjunctions = list(unit.conjunctions)
+    unseen = _unseen(conjunctions, unit)
+    sums: dict[str, list[int]] = {}
+    made = [each for whole in conjunctions for each in _without_windows(whole, unit, unseen, sums)]
+    unit.conjunctions = [_with_checks(each, sums) for each in made]
 
 
-def _without_windows(conjunction: Conjunction, unit: TranslationUnit) -> Iterator[Conjunction]:
+def _unseen(conjunctions: Sequence[Conjunction], unit: TranslationUnit) -> set[str]:
+    """Return the relations that nothing but positive literals of rules can read."""
+    found = {name for name, each in unit.relations.items() if not each.is_declared}
+    for conjunction in conjunctions:
+        for use in atom_uses(logic.Clause((conjunction.head,), conjunction.items)):
+            terms = use.atom.arguments
+            is_plain = all(isinstance(each, logic.Variable | logic.Wildcard) for each in terms)
+            if use.is_negated or use.is_aggregated or not is_plain:
+                found.discard(use.atom.relation)
+    return found
+
+
+def _without_windows(
+    conjunction: Conjunction, unit: TranslationUnit, unseen: set[str], sums: dict[str, list[int]]
+) -> Iterator[Conjunction]:
     clause = logic.Clause((conjunction.head,), conjunction.items)
     if not has_window(clause):
         yield conjunction
@@ -44,16 +64,37 @@ def _without_windows(conjunction: Conjunction, unit: TranslationUnit) -> Iterato
         for value in every
         if value.function.name == "sum" and not value.type.is_float
     ]
-    has_rule = bool(checked) or [each.variable for each in every] != [e.left for e in equations]
-    body = _define(conjunction, row.relation, parts, unit, has_rule=has_rule)
-    if not has_rule:
-        return
-    tests = (
-        logic.Comparison("=", each, logic.Functor(CHECKED_SUM, (each,), each.type))
-        for each in checked
+    name, is_in_order = (
+        conjunction.head.relation,
+        [e.variable for e in every] == [e.left for e in equations],
     )
+    if is_in_order and (name in unseen or not checked):
+        _define(conjunction, row.relation, parts, unit, has_rule=False)
+        sums[name] = [at for at, each in enumerate(conjunction.head.arguments) if each in checked]
+        return
+    body = _define(conjunction, row.relation, parts, unit, has_rule=True)
     values = (each.variable for each in every)
-    yield conjunction.with_items((logic.Atom(body, (*row.arguments, *values)), *tests), "windows")
+    yield conjunction.with_items(
+        (logic.Atom(body, (*row.arguments, *values)), *map(_check, checked)), "windows"
+    )
+
+
+def _check(value: logic.Variable) -> logic.Comparison:
+    return logic.Comparison("=", value, logic.Functor(CHECKED_SUM, (value,), value.type))
+
+
+def _with_checks(conjunction: Conjunction, sums: Mapping[str, Sequence[int]]) -> Conjunction:
+    """Return a conjunction that checks the sums which it reads."""
+    read = [
+        item.arguments[at]
+        for item in conjunction.items
+        if isinstance(item, logic.Atom)
+        for at in sums.get(item.relation, ())
+    ]
+    checks = [_check(each) for each in dict.fromkeys(read) if isinstance(each, logic.Variable)]
+    return (
+        conjunction.with_items((*conjunction.items, *checks), "windows") if checks else conjunction
+    )
 
 
 @dataclass(frozen=True, slots=True)

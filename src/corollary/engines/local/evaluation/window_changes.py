@@ -20,7 +20,8 @@ Running ones: what lies before the slice is a number of rows, and a sum; both ar
 totals that stand beside a run.
 
 Of the first N rows of partitions (`top`), the slices of OLD and NEW are these rows, with the peers
-of the last; they hold other rows of S each, and are compared as sets.
+of the last; they hold other rows of S each, and are compared as sets. A changed row that comes
+after those of OLD changes nothing.
 
 Rows are arranged as windows order them as far as codes are in the order of their values, and the
 direction is the same. From there on they are *peers* here: slices end with whole peers, and those
@@ -220,10 +221,9 @@ class _Comparison:
 
     # --- partitions ------------------------------------------------------------------------------
 
-    @cached_property
-    def _leads(self) -> Words:
-        """Of each partition with changed rows, the first of these in the windows' order."""
-        changed, length = self.changed, len(self.windowing.partition)
+    def _leads(self, changed: Words) -> Words:
+        """Return of each partition with changed rows the first of these in the windows' order."""
+        length = len(self.windowing.partition)
         keys = self.arrangement.layout.prefix_keys(changed, length)
         is_first = first_mask(keys)
         if self.arranged.is_descending:
@@ -235,7 +235,8 @@ class _Comparison:
 
         There are no totals before them where these are all rows of the partitions.
         """
-        layout, leads, layers = self.arrangement.layout, self._leads, self._staying_layers
+        layout, layers = self.arrangement.layout, self._staying_layers
+        leads = self._leads(self.changed)
         count, is_last = len(leads), self.arranged.is_descending
         keys = self._keys(leads, self.arranged.length)
         partitions = keys[: len(self.windowing.partition)]
@@ -306,9 +307,18 @@ class _Comparison:
 
     def compare_first(self, most: int) -> None:
         """Compare the first rows of the partitions with changed ones, as sets."""
+        leads = self._leads(self.changed)
+        first = self._first(State.OLD, most, leads)
+        is_after = self._comes_after(first, most)
+        if is_after.all():
+            for table in (self.removed, self.added):
+                table.assign(table.layout.empty)
+            return
+        if is_after.any():
+            leads = self._leads(self.changed[~is_after])
+            first = self._first(State.OLD, most, leads)
         rows, values = [], []
-        for state in (State.OLD, State.NEW):
-            words = self._first(state, most)
+        for words in (first, self._first(State.NEW, most, leads)):
             found = self._values(words, None)
             mask = is_top(self.windowing, found, self.dictionary)
             assert mask is not None
@@ -322,11 +332,24 @@ class _Comparison:
         self.removed.assign(gone)
         self.added.assign(came)
 
-    def _first(self, state: State, most: int) -> Words:
+    def _comes_after(self, first: Words, most: int) -> Mask:
+        """Return the mask of the changed rows that come after the first ones of OLD, and peers."""
+        layout, changed, length = self.arrangement.layout, self.changed, self.arranged.length
+        partitions = self._keys(changed, len(self.windowing.partition))
+        starts, ends = MemoryRun(first).ranges(layout, partitions, len(changed))
+        at = first.searchsorted(changed)
+        is_last = self.arranged.is_descending
+        mask: Mask = (ends - starts >= most) & (at == (starts if is_last else ends))
+        rows = mask.nonzero()[0]
+        ones, others = first[(starts if is_last else ends - 1)[rows]], changed[rows]
+        mask[rows] = layout.prefix_keys(ones, length) != layout.prefix_keys(others, length)
+        return mask
+
+    def _first(self, state: State, most: int, leads: Words) -> Words:
         """Return the first rows of partitions in a state; of a descending order, the last ones."""
         layout, layers = self.arrangement.layout, self.arrangement.layers(state)
-        is_last, count = self.arranged.is_descending, len(self._leads)
-        partitions = self._keys(self._leads, len(self.windowing.partition))
+        is_last, count = self.arranged.is_descending, len(leads)
+        partitions = self._keys(leads, len(self.windowing.partition))
         far = (most, 0) if is_last else (0, most)
         parts = [layout.empty]
         for layer in layers:

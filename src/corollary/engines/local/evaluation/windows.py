@@ -24,7 +24,7 @@ import numpy.typing as npt
 from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Kind, Type
-from corollary.core.windows import tells_peers_apart
+from corollary.core.windows import sees_rows_before, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.aggregates import fit_sums
@@ -69,6 +69,8 @@ def compute_windows(
 ) -> Words:
     """Return the rows of a body with the values of their window functions, for the target."""
     words, layout = body.tuples(state), body.layout
+    if windowing.top is not None and sees_rows_before(windowing):
+        words = _first_rows(windowing, words, body, dictionary)
     columns = [layout.unpack_column(words, at) for at in range(len(body.types))]
     values: list[Codes] = [np.empty(0, np.int64) for _ in windowing.functions]
     if len(words):
@@ -79,6 +81,19 @@ def compute_windows(
     if mask is not None:
         columns = [column[mask] for column in columns]
     return target.pack(columns, len(columns[-1]))
+
+
+def _first_rows(windowing: Windowing, words: Words, body: Table, dictionary: Dictionary) -> Words:
+    """Return the rows that may be the first ones, by the first column of the order."""
+    assert windowing.top is not None
+    most = max(windowing.top[1], 1)
+    if windowing.partition or not windowing.order or len(words) <= most:
+        return words
+    lead = windowing.order[0]
+    codes = body.layout.unpack_column(words, lead.column)
+    key = _order_key(lead, order_keys(codes, body.types[lead.column], dictionary).keys)
+    found: Words = words[key <= np.partition(key, most - 1)[most - 1]]
+    return found
 
 
 def arranged_values(
