@@ -286,7 +286,7 @@ def _queried(counted: Session, relations: data.Relations) -> Timed[pa.Table]:
 # --- transactions --------------------------------------------------------------------------------
 
 
-def _opened(counted: Session, path: Path | None, placement: str = "tasks") -> Database:
+def _opened(counted: Session, path: Path | None, placement: str = "partitions") -> Database:
     database = corollary.open(path, spark=counted.spark, placement=placement)
     database.load(text=LEFT)
     return database

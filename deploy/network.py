@@ -1,6 +1,6 @@
 """An application for `spark-submit`: a network in a warehouse, maintained by a cluster.
 
-spark-submit --master spark://HOST:7077 deploy/network.py WAREHOUSE [--placement tasks]
+spark-submit --master spark://HOST:7077 deploy/network.py WAREHOUSE [--placement partitions]
 
 It prints how many routes there are at first, and what one broken link changes. A session of Spark
 Connect will do as well: `SPARK_REMOTE=sc://HOST:15002 python deploy/network.py WAREHOUSE`.

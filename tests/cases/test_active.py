@@ -96,12 +96,9 @@ def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
     run_case(case, "auto", prepared(case, "auto", place), again)
 
 
-@pytest.mark.parametrize("placement", sampled(["tasks", "partitions"], 8))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_placed_elsewhere(
-    case: ActiveCase, placement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    share_out(monkeypatch, placement)
+def test_placed_elsewhere(case: ActiveCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
     run_case(case, "auto", prepared(case, "auto"))
 
 

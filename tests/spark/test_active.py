@@ -13,7 +13,7 @@ from support.maintained_database import opened
 pytestmark = pytest.mark.spark
 
 QUICK = {
-    ("connection_lost", "tasks"),
+    ("connection_lost", "partitions"),
     ("constraint_over_aggregate", "auto"),
 }
 
@@ -28,7 +28,7 @@ QUICK = {
             marks=() if (name_of(case), placement) in QUICK else pytest.mark.matrix(45),
         )
         for case in CASES
-        for placement in ("auto", "tasks")
+        for placement in ("auto", "partitions")
     ],
 )
 def test_active_rules(case: ActiveCase, placement: str, spark: Any) -> None:

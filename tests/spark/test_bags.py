@@ -26,7 +26,7 @@ lone(a) := u(a, b), !w(b).
 """
 
 
-@pytest.mark.parametrize("placement", ["driver", "partitions", "tasks"])
+@pytest.mark.parametrize("placement", ["driver", "partitions"])
 def test_views_on_bags(placement: str, spark: Any) -> None:
     with corollary.open(None, spark=spark, placement=placement) as db:
         db.load(text=PROGRAM)

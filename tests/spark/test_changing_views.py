@@ -34,7 +34,7 @@ def told(outcome: PipelineRun) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("placement", sampled(["tasks", "partitions", "driver", "auto"], 4))
+@pytest.mark.parametrize("placement", sampled(["partitions", "driver", "auto"], 3))
 def test_edits_and_dry_runs(spark: Any, placement: str, tmp_path: Path) -> None:
     sales = list(SALES)
     for number, (edit, text) in enumerate(islice(programs(), examples(4, 12)), 1):

@@ -12,7 +12,7 @@ from support.paths import TESTS
 from support.selection import sampled
 
 pytestmark = pytest.mark.spark
-PARTS = ("tasks", "auto")
+PARTS = ("partitions", "auto")
 LONG_PARTS = ("documents", "cases")
 TIMEOUT_SECONDS = 1500
 """An executor that was lost is started again: on a busy machine that takes its time."""
@@ -42,9 +42,8 @@ def test_all_is_right_on_connect(what: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("placement", "lost"), [("tasks", 9), ("partitions", 8)])
-def test_executors_may_be_lost_in_the_middle(placement: str, lost: int) -> None:
-    assert last_line("spark_cluster.py", placement) == f"lost {lost}"
+def test_executors_may_be_lost_in_the_middle() -> None:
+    assert last_line("spark_cluster.py", "partitions") == "lost 10"
 
 
 @pytest.mark.long

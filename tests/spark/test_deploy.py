@@ -35,7 +35,7 @@ def on_a_cluster(place: Path, *command: str, **variables: str) -> list[str]:
 
 @pytest.mark.long
 def test_spark_submit(tmp_path: Path) -> None:
-    application = f"{DEPLOY / 'network.py'} {tmp_path / 'warehouse'} --placement tasks"
+    application = f"{DEPLOY / 'network.py'} {tmp_path / 'warehouse'} --placement partitions"
     submit = f'spark-submit --master "$SPARK_MASTER" --conf spark.executor.memory=1g {application}'
     assert on_a_cluster(tmp_path, "sh", "-c", submit) == PRINTED
     assert (tmp_path / "warehouse/tables/reached/_delta_log").is_dir()
@@ -45,7 +45,7 @@ def test_spark_submit(tmp_path: Path) -> None:
 def test_connect_on_a_cluster(tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     command = [sys.executable, str(DEPLOY / "network.py"), str(tmp_path / "warehouse")]
-    assert on_a_cluster(tmp_path, *command, "--placement", "tasks", CONNECT="1") == PRINTED
+    assert on_a_cluster(tmp_path, *command, "--placement", "partitions", CONNECT="1") == PRINTED
 
 
 @pytest.mark.long
@@ -60,7 +60,7 @@ def test_commands_find_the_cluster(tmp_path: Path) -> None:
     run = f"{sys.executable} -m corollary"
     script = f"""
         export PYSPARK_SUBMIT_ARGS="--master $SPARK_MASTER {settings} pyspark-shell"
-        {run} run closure.dl --warehouse w --placement tasks && {run} query w 'p(1, y)'
+        {run} run closure.dl --warehouse w --placement partitions && {run} query w 'p(1, y)'
     """
     assert on_a_cluster(tmp_path, "sh", "-c", script)[-3:] == ["1", "2", "3"]
     assert list(tmp_path.glob("*app-*"))  # Spark calls one on this machine `local-…`

@@ -20,7 +20,7 @@ from support.maintained_database import closure, insert
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == "pyspark" else True)
-    db = corollary.open(None, placement="tasks")  # nothing is missing so far
+    db = corollary.open(None, placement="partitions")  # nothing is missing so far
     with pytest.raises(InputError, match=r"C0980.*`pyspark`(.|\n)*corollary\[spark\]"):
         db.load(text=closure())
 
@@ -31,10 +31,9 @@ def test_other_engines_are_refused() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("placement", ["tasks", "partitions"])
-def test_the_session_that_is_passed_stays_as_it_is(spark: Any, placement: str) -> None:
+def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
     before = (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables())
-    db = corollary.open(None, spark=spark, placement=placement)
+    db = corollary.open(None, spark=spark, placement="partitions")
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])
     assert sorted(db.relation("reach").rows()) == [(1, 2), (1, 3), (2, 3)]

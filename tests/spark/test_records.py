@@ -1,4 +1,4 @@
-"""Records on Spark: maintained in tasks and in partitions as on the driver."""
+"""Records on Spark: maintained in partitions as on the driver."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ last_calls(s, n) :- calls(s, _, _), n = count : { made(_, $Object(_, [s, _])) }.
 """
 
 
-@pytest.mark.parametrize("placement", ["tasks", "partitions"])
-def test_records_are_the_same_everywhere(spark: Any, placement: str) -> None:
+def test_records_are_the_same_everywhere(spark: Any) -> None:
     chance = random.Random(7)
     calls = [(site, chance.randrange(30), chance.randrange(30)) for site in range(1, 90)]
     makes = [(1000 + n, chance.randrange(30)) for n in range(20)]
     with (
         corollary.open(None, engine="local") as here,
-        corollary.open(None, spark=spark, placement=placement) as there,
+        corollary.open(None, spark=spark, placement="partitions") as there,
     ):
         for db in (here, there):
             db.load(text=PROGRAM)

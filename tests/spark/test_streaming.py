@@ -444,7 +444,7 @@ def test_closing_stops_streams(spark: Any, tmp_path: Path) -> None:
     """Also where a batch is maintained by jobs of Spark."""
     folder = tmp_path / "in"
     arrive(folder, "1.json", {"src": "a", "dst": "b"})
-    with corollary.open(tmp_path / "w", spark=spark, placement="tasks") as db:
+    with corollary.open(tmp_path / "w", spark=spark, placement="partitions") as db:
         db.load(text=PROGRAM)
         query = db.stream(stream_of(spark, folder, "src string, dst string"), into="direct_link")
         query.processAllAvailable()

@@ -38,7 +38,7 @@ def test_recursion_in_tasks(spark: Any, tmp_path: Path) -> None:
     code = tmp_path / "task_functors.py"
     code.write_text(CODE)
     load_functors(code)
-    db = corollary.open(None, spark=spark, placement="tasks")
+    db = corollary.open(None, spark=spark, placement="partitions")
     db.load(text=PROGRAM)
     with db.transaction() as tx:
         tx.insert("edge", [(n, n + 1) for n in range(6)])

@@ -261,9 +261,8 @@ class SnapshotOptions(ReaderOptions):
 
 Placement = Annotated[
     str,
-    "Where Spark computes: in tasks that share the work, or here. By size: auto. In partitions: all"
-    " relations are outside of the driver.",
-    choice("auto", "tasks", "partitions", "driver"),
+    "Where Spark computes: here, or in tasks with all relations in partitions. By size: auto.",
+    choice("auto", "partitions", "driver"),
 ]
 DriverMemory = Annotated[
     str | None,

@@ -17,7 +17,7 @@ PROBING = "probing"
 """The engine of processes that only read beside one with Spark."""
 SEQUENTIAL = "sequential"
 """The engine for upkeep of what is in partitions: it reads one after the other, without Spark."""
-PLACEMENTS = ("auto", "driver", "tasks", "partitions")
+PLACEMENTS = ("auto", "driver", "partitions")
 ENGINES = (LOCAL, SPARK)
 
 
@@ -36,8 +36,8 @@ def create_engine(
     Args:
         name: `local` or `spark`.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto`, `driver` or `tasks`; in `partitions`, all relations
-            are partitioned.
+        placement: where it runs strata: `auto` or `driver`; in `partitions`, all relations are
+            partitioned.
         partition_count: how many tasks run at once; what Spark says, for each job, if not given.
         bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
             not given.

@@ -113,8 +113,8 @@ def open_database(
         engine: `local` or `spark`.
         spark: the session that the Spark engine uses: it is neither configured nor stopped. If
             it is not given, a local one is started once there is work for it.
-        placement: where the Spark engine runs strata: `auto`, `driver`, `tasks` or
-            `partitions`; with this one all relations are in partitions outside of the driver.
+        placement: where the Spark engine runs strata: `auto`, `driver` or `partitions`;
+            with this one all relations are in partitions outside of the driver.
         driver_memory: how much memory relations may take on the driver, in bytes or as a text such
             as `2G`; with the placement `auto`, the largest ones beyond that are partitioned. If it
             is not given, the environment variable `COROLLARY_DRIVER_MEMORY` decides; without that

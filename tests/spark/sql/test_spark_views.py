@@ -29,7 +29,7 @@ RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),
     *("reachability-even_ways", "reachability-link_ways", "rights-allowed", "sequences-numbers"),
 ]
-PLACEMENTS = ("driver", "tasks", "partitions")
+PLACEMENTS = ("driver", "partitions")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """What must hold on a cluster that loses executors, run as a program: it has a session of its own.
 
-`PYTHONPATH=tests python -m support.processes.spark_cluster PLACEMENT` maintains a warehouse on a
+`PYTHONPATH=tests python -m support.processes.spark_cluster partitions` maintains a warehouse on a
 standalone master with two workers. In the middle of each thing that it does, a task kills the
 executor that it runs in; all is compared with what the local engine gives. `readers` does so in the
 middle of reading sources and streams. `cases N` and
@@ -25,8 +25,13 @@ from corollary.core.arrow import to_python
 from corollary.database import opening
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.driver import DriverEngine
-from corollary.engines.spark.partitioned import handle, partition_files, source
-from corollary.engines.spark.strata import driver
+from corollary.engines.spark.partitioned import (
+    handle,
+    partition_files,
+    source,
+    staged_table,
+    stratum,
+)
 from support.cases.change_runs import CASES, run_case
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
@@ -56,32 +61,21 @@ EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODE
 
 OPERATIONS = "corollary.engines.spark.partitioned.operations"
 FEW = (
-    (driver, "DISTRIBUTED_MIN_TUPLES"),
     (handle, "DISTRIBUTED_MIN_TUPLES"),
+    (staged_table, "DISTRIBUTED_MIN_TUPLES"),
+    (stratum, "INLINE_MAX_TUPLES"),
     (source, "BUILD_MIN_TUPLES"),
     (partition_files, "FOLD_MIN_TUPLES"),
 )
 """From here on, few tuples are treated as many are."""
-WORKER = "corollary.engines.spark.strata.worker"
+PLANS = "corollary.engines.spark.partitioned.stratum:RunStratum.run"
 PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
 STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
 POINTS = {
-    "tasks": {
-        "load": (
-            (f"{WORKER}:_run", "before"),
-            (f"{WORKER}:_write_base", "after"),
-            (STORED, "after"),
-        ),
-        "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
-        "change": ((f"{WORKER}:_run", "before"), (f"{WORKER}:_run", "after")),
-        "fold": ((f"{WORKER}:_write_base", "before"), (f"{WORKER}:_write_base", "after")),
-    },
-    "partitions": {
-        "load": ((f"{OPERATIONS}:Build.run", "before"), (f"{OPERATIONS}:Build.run", "after")),
-        "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
-        "change": ((f"{OPERATIONS}:Match.run", "before"), (f"{OPERATIONS}:Contain.run", "after")),
-        "fold": ((f"{OPERATIONS}:Fold.run", "before"), (f"{OPERATIONS}:Fold.run", "after")),
-    },
+    "load": ((f"{OPERATIONS}:Build.run", "before"), (PLANS, "after"), (STORED, "after")),
+    "publish": ((PUBLISHED, "before"), (PUBLISHED, "after")),
+    "change": ((PLANS, "before"), (PLANS, "after"), (f"{OPERATIONS}:Match.run", "before")),
+    "fold": ((f"{OPERATIONS}:Fold.run", "before"), (f"{OPERATIONS}:Fold.run", "after")),
 }
 """Where executors are killed in each of the things that are done: a function, before or after."""
 
@@ -89,13 +83,13 @@ POINTS = {
 class Killing:
     """Databases there and here to which the same happens, there with executors lost."""
 
-    def __init__(self, cluster: StandaloneCluster, spark: SparkSession, placement: str) -> None:
-        self.cluster, self.spark, self.placement = cluster, spark, placement
+    def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
+        self.cluster, self.spark = cluster, spark
         self.lost = 0
 
     def run(self, place: Path) -> None:
         """Do everything once for each point at which it is interrupted."""
-        for what, points in POINTS[self.placement].items():
+        for what, points in POINTS.items():
             for number, (point, when) in enumerate(points):
                 self.interrupted(what, point, when, place / f"{what}-{number}")
 
@@ -103,7 +97,7 @@ class Killing:
         """Do everything, and lose an executor in one of the things."""
         self.cluster.wait_for_executors()
         here = corollary.open(None, engine="local")
-        with corollary.open(place, spark=self.spark, placement=self.placement) as there:
+        with corollary.open(place, spark=self.spark, placement="partitions") as there:
             for database in (there, here):
                 database.load(text=PROGRAM)
             for next_one in self.things(there, here):
@@ -296,14 +290,11 @@ def main(what: str, number: str = "1") -> None:
     patch = pytest.MonkeyPatch()
     for module, name in FEW:
         patch.setattr(module, name, 1)
-    every = [*POINTS.values(), READING_POINTS]
-    points = {point for found in every for each in found.values() for point, _ in each}
+    every = [*POINTS.values(), *READING_POINTS.values()]
+    points = {point for each in every for point, _ in each}
     with standalone_cluster(points=sorted(points)) as cluster, cluster.session() as spark:
-        if what in POINTS or what == "readers":
-            is_reading = what == "readers"
-            thorough = (
-                KillingReaders(cluster, spark) if is_reading else Killing(cluster, spark, what)
-            )
+        if what in ("partitions", "readers"):
+            thorough = (KillingReaders if what == "readers" else Killing)(cluster, spark)
             with tempfile.TemporaryDirectory() as directory:
                 thorough.run(Path(directory))
             print("lost", thorough.lost)

@@ -23,7 +23,7 @@ from corollary.core.engine import (
 )
 from corollary.database import opening
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark import driver
 from corollary.engines.spark.partitioned import (
     engine,
     handle,
@@ -32,10 +32,9 @@ from corollary.engines.spark.partitioned import (
     partitioning,
     source,
     staged_table,
+    stratum,
 )
 from corollary.engines.spark.partitioned.run import PartitionedRun
-from corollary.engines.spark.strata import worker
-from corollary.engines.spark.strata.messages import PartitionRequest
 from corollary.engines.spark.task_pool import partitions_of
 
 SHARES = 3
@@ -63,20 +62,21 @@ class RepeatedRows(RowsElsewhere):
     overlap = 1
 
 
-class InProcess(DriverEngine):
+class InProcess(driver.DriverEngine):
     """An engine whose jobs are loops, and which has no queries.
 
     Attributes:
         jobs: how many there have been.
+        strata: how many of them were whole strata.
         stages_changes: whether the rows of all changes are given as if they were elsewhere.
     """
 
-    jobs = 0
+    jobs = strata = 0
     stages_changes = False
 
     def __init__(
         self,
-        placement: str = "tasks",
+        placement: str = "partitions",
         shares: int = SHARES,
         memory: int | None = None,
         scratch: Path | None = None,
@@ -107,16 +107,9 @@ class InProcess(DriverEngine):
     ) -> list[bytes]:
         assert title
         InProcess.jobs += 1
+        InProcess.strata += title.startswith("maintain ")
         sent = pickle.dumps(task)
         return [pickle.loads(sent)(number) for number in numbers]
-
-    def _run_job(self, request: PartitionRequest) -> list[bytes]:
-        InProcess.jobs += 1
-        sent = pickle.dumps(request)
-        return [
-            worker.serve(pickle.loads(sent), partition)
-            for partition in reversed(range(request.partitions))
-        ]
 
 
 def matching(found: source.PartitionSource, order: Order, keys: pa.Table) -> pa.Table:
@@ -136,7 +129,8 @@ def everything_partitioned(number: int) -> Iterator[None]:
 
     Perhaps some are on the driver, as far as they fit into a budget, partitions are tiny, tasks
     write what else the driver would, folds come early, tasks find their partition closed,
-    dictionaries are trimmed, codes get too few bits at first, and changes are in files.
+    dictionaries are trimmed, codes get too few bits at first, changes are in files, and strata with
+    a pivot run by rounds of probes.
     """
     chance = random.Random(number)
     with pytest.MonkeyPatch.context() as patch:
@@ -152,6 +146,8 @@ def everything_partitioned(number: int) -> Iterator[None]:
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
         patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
         patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
+        patch.setattr(driver, "COPIED_MAX_TUPLES", chance.choice((-1, 5, 1 << 23)))
+        patch.setattr(stratum, "INLINE_MAX_TUPLES", chance.choice((0, 2, 1 << 14)))
         stage_changes(patch, chance.choice((None, 1, 4)))
         yield
 
@@ -192,7 +188,7 @@ def stage_changes(patch: pytest.MonkeyPatch, min_tuples: int | None) -> None:
 
 def share_out(
     monkeypatch: pytest.MonkeyPatch,
-    placement: str = "tasks",
+    placement: str = "partitions",
     shares: int = SHARES,
     interned_bits: int | None = None,
     memory: int | None = None,

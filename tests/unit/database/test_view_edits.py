@@ -41,11 +41,8 @@ def test_any_edit_follows_any_other(algorithm: str, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("placement", ["tasks", "partitions"])
-def test_any_edit_where_views_are_elsewhere(
-    placement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    share_out(monkeypatch, placement)
+def test_any_edit_where_views_are_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
     walk("auto", 4)
     assert InProcess.jobs
 

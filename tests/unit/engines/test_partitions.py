@@ -1,9 +1,8 @@
-"""Strata that are maintained elsewhere: share by share, or in another engine."""
+"""Strata that are maintained in tasks, partition by partition; the rest by probes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from hypothesis import strategies as st
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.engines.spark.partitioned import handle
-from corollary.engines.spark.strata import driver, versions
-from corollary.engines.spark.strata.messages import PartitionRequest, partitions_of
+from corollary.engines.spark import driver
+from corollary.engines.spark.partitioned import handle, partitioning, staged_table, stratum
+from corollary.engines.spark.task_pool import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
@@ -26,7 +25,6 @@ from support.maintained_database import (
     CLOSURES,
     MIXED,
     Judged,
-    apply,
     closure,
     delete,
     flips,
@@ -39,7 +37,6 @@ from support.spark.in_process_partitions import InProcess, share_out
 from support.warehouse_scenarios import keep, store_of
 
 EXAMPLES = examples(4, 20)
-PLACEMENTS = ("tasks", "partitions")
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "stored": (("auto", "ranked", "dred", "recompute", "pf", "epf", MIXED), {}),
     "rules": (("auto", "ranked", "epf", "dred", MIXED), {"with_rules": True}),
@@ -49,15 +46,12 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 @pytest.mark.smoke
 @pytest.mark.matrix(3)
-@pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_maintained_is_recomputed(
-    kind: str, placement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maintained_is_recomputed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
-    share_out(monkeypatch, placement)
-    before = InProcess.jobs
+    share_out(monkeypatch)
+    before = InProcess.strata
 
     @unhurried(EXAMPLES)
     @given(scenarios(algorithms, **options))
@@ -67,25 +61,20 @@ def test_maintained_is_recomputed(
     run()
     assert counts["steps"] >= EXAMPLES
     assert counts["changed"] >= EXAMPLES // 2
-    assert InProcess.jobs > before
+    assert InProcess.strata > before
 
 
 @pytest.mark.slow
 @pytest.mark.matrix(3)
-@pytest.mark.parametrize(
-    ("placement", "apart"),
-    [("tasks", driver.DISTRIBUTED_MIN_TUPLES), ("tasks", 1), ("partitions", 1)],
-)
+@pytest.mark.parametrize("apart", [handle.DISTRIBUTED_MIN_TUPLES, 1])
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_lasts(
-    kind: str, placement: str, apart: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_lasts(kind: str, apart: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
-    share_out(monkeypatch, placement)
-    monkeypatch.setattr(driver, "DISTRIBUTED_MIN_TUPLES", apart)
-    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", apart)
-    before = InProcess.jobs
+    share_out(monkeypatch)
+    for module in (handle, staged_table):
+        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", apart)
+    before = InProcess.strata
 
     @unhurried(EXAMPLES // 2)
     @given(scenarios(algorithms, **options), st.integers(0, 999))
@@ -94,16 +83,18 @@ def test_it_lasts(
 
     run()
     assert counts["steps"] >= EXAMPLES // 2
-    assert InProcess.jobs > before
+    assert InProcess.strata > before
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("is_copied", [True, False])
 @pytest.mark.parametrize("variant", sampled(VARIANTS, 80))
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_cases(
-    case: ChangeCase, variant: str, placement: str, monkeypatch: pytest.MonkeyPatch
+    case: ChangeCase, variant: str, is_copied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    share_out(monkeypatch, placement)
+    share_out(monkeypatch)
+    if not is_copied:  # recursion by rounds of probes
+        monkeypatch.setattr(driver, "COPIED_MAX_TUPLES", -1)
     run_case(case, "as written", variant)
 
 
@@ -112,83 +103,52 @@ def test_cases(
 def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     judged = Judged(closure(kind, "number"), "auto")
-    before = InProcess.jobs
+    before = InProcess.strata
     for step in flips(3, 6, examples(15, 40)):
         judged.step(step)
     has_pivot = kind != "non-linear"
-    assert (InProcess.jobs > before) == has_pivot
+    assert (InProcess.strata > before) == has_pivot
 
 
-@pytest.mark.slow
-@pytest.mark.matrix(6)
-@pytest.mark.parametrize("placement", PLACEMENTS)
-@pytest.mark.parametrize(("then", "used"), [(8, 8), (3, 2), (1, 2)])
-def test_the_tasks_of_today_are_used(
-    placement: str, then: int, used: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("tasks", [1, 3, 8])
+def test_partitions_outlast_the_number_of_tasks(
+    tasks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = [*flips(3, 9, 20)]
-    asked = set[int]()
-    run_job, run_slices = InProcess._run_job, InProcess._run_slices
-
-    def note_job(self: InProcess, request: PartitionRequest) -> list[bytes]:
-        asked.add(request.partitions)
-        return run_job(self, request)
-
-    def note_slices(self: InProcess, slices: Mapping[int, bytes], title: str) -> list[bytes]:
-        asked.add(len(slices))
-        return run_slices(self, slices, title)
-
-    monkeypatch.setattr(InProcess, "_run_job", note_job)
-    monkeypatch.setattr(InProcess, "_run_slices", note_slices)
-    share_out(monkeypatch, placement, 2)
+    share_out(monkeypatch, shares=2)
     judged = Judged(closure(type_="number"), "auto", place=str(tmp_path / "w"))
     for step in steps[:12]:
         judged.step(step)
     store_of(judged.db).fold(judged.db._state)
-    assert max(asked) == 2
-    share_out(monkeypatch, placement, then)
+    share_out(monkeypatch, shares=tasks)
     judged.reopen()
-    judged.step(steps[12])
-    store_of(judged.db).fold(judged.db._state)
-    asked.clear()
-    for step in steps[13:]:
+    before = InProcess.strata
+    for step in steps[12:]:
         judged.step(step)
-    # In `tasks`, a partition is a task; otherwise a task takes several partitions.
-    assert max(asked) == (used if placement == "tasks" else min(then, used))
-    judged.reopen()
-    judged.step(steps[13])
+    assert InProcess.strata > before
 
 
-@pytest.mark.slow
-def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_is_not_the_first_is_the_pivot(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    monkeypatch.setattr(versions, "LOG_MAX_ENTRIES", 10)
-    db = opened(closure(type_="number"))
-    counts = []
-    for step in flips(5, 8, 80):
-        apply(db, step)
-        counts.append(sum(1 for _ in db._state.engine._root.rglob("*")))
-    assert max(counts) <= 3 * 6 + 10 * 4  # bases, and entries of the log
-    with db.transaction(is_dry=True) as tx:
-        tx.insert("edge", [(90, 91)])
-    assert sum(1 for _ in db._state.engine._root.rglob("*")) == counts[-1]
-    root = db._state.engine._root
-    db.close()
-    assert not root.exists()
+    for module in (handle, staged_table):
+        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", 1)
+    monkeypatch.setattr(stratum, "INLINE_MAX_TUPLES", 0)
+    judged = Judged(closure("right-linear", "number"), "auto")
+    before = InProcess.strata
+    for step in flips(3, 6, 15):
+        judged.step(step)
+    assert InProcess.strata > before
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS)
-def test_what_is_not_concerned_stays_where_it_is(
-    placement: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    share_out(monkeypatch, placement)
-    db = opened(f"{closure()}.decl other(x: symbol)\n.decl seen(x: symbol)\nseen(x) :- other(x).\n")
-    insert(db, "edge", pairs("ab bc"))
-    monkeypatch.setattr(
-        db._state.engine, "_fetch_copy", lambda name: pytest.fail(f"{name} was brought")
-    )
-    assert insert(db, "other", [("x",)]).changes["reach"].counts == (0, 0)
-    assert insert(db, "edge", pairs("cd")).changes["reach"].counts == (3, 0)
+def test_a_value_of_many_partitions_is_no_pivot(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 2)
+    judged = Judged(closure(type_="number"), "auto")
+    star = [(0, n) for n in range(1, 20)]
+    for edges in (star, [(0, 30)], [(30, 31)]):
+        judged.step(({"edge": {*edges}}, {}))
+    sets = judged.db._state.engine.partitioned_files("reach").sets
+    assert any(each.heavy for each in sets)
 
 
 def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -614,12 +614,12 @@ def test_random_programs_are_explained_and_drawn(case: Case) -> None:
 
 
 def test_placements_are_told(tmp_path: Path) -> None:
-    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "tasks")
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "partitions")
     assert "    placed in tasks: partitioned, in one Spark job" in said.splitlines()
     assert "(tasks, partitioned: " in said
-    for placement in ("tasks", "driver"):
+    for placement, run in (("partitions", "tasks"), ("driver", "driver")):
         found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
-        assert [each["placement"] for each in found["choices"]] == [placement]
+        assert [each["placement"] for each in found["choices"]] == [run]
     assert "placed in" not in changed(tmp_path, CLOSURE, "--removed", "edge")
 
 

@@ -259,7 +259,7 @@ def _show_table(place: Path) -> None:
 SPARK_REGIONS = 4
 """A fifth of the network: most of the time goes into the start of a session."""
 CUT_HERE = CUT[:1]
-SPARK_COMMAND = "corollary run network.dl --warehouse on_spark --placement tasks"
+SPARK_COMMAND = "corollary run network.dl --warehouse on_spark --placement partitions"
 
 
 def run_spark_part(directory: Path, console: TerminalConsole) -> None:
@@ -277,7 +277,7 @@ def run_spark_part(directory: Path, console: TerminalConsole) -> None:
         "divided among\n    the tasks of a session: each keeps a part of `feeds`, and maintains it."
     )
     with open_database(
-        directory / "on_spark", engine="spark", placement="tasks", console=console
+        directory / "on_spark", engine="spark", placement="partitions", console=console
     ) as database:
         say(SPARK_COMMAND)
         update(database, directory)

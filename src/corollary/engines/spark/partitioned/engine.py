@@ -317,11 +317,17 @@ class PartitioningEngine(LocalEngine):
             table = self._tables[relation]
         return table if isinstance(table, RemoteTable) and table.held is not None else None
 
-    def _settle_load(self, relation: str) -> None:
-        """Make what was loaded the OLD of a relation, before a change of OLD and NEW."""
+    def apply_change(
+        self, relation: str, added: pa.Table | TableHandle, removed: pa.Table | TableHandle
+    ) -> None:
+        """Change a relation by tuples that are not in it and tuples that are.
+
+        What was loaded is its OLD by then.
+        """
         table = self._tables[relation]
         if isinstance(table, RemoteTable) and table.is_loading:
             table.commit()
+        super().apply_change(relation, added, removed)
 
     # --- index files ---------------------------------------------------------------------------
 

@@ -90,11 +90,12 @@ def append_files(files: PartitionedFiles, more: PartitionedFiles) -> Partitioned
     assert not others, "only one set is extended"
     assert first.partitioning == added.partitioning, "partitioned alike"
     pairs = zip(first.partitions, added.partitions, strict=True)
-    partitions = tuple(_append_changes(*each) for each in pairs)
+    partitions = tuple(append_changes(*each) for each in pairs)
     return replace(files, sets=(replace(first, partitions=partitions),))
 
 
-def _append_changes(stored: StoredPartition, more: StoredPartition) -> StoredPartition:
+def append_changes(stored: StoredPartition, more: StoredPartition) -> StoredPartition:
+    """Return a partition with the changes of another."""
     assert more.base is None, "only changes are appended"
     if not more.changes:
         return stored

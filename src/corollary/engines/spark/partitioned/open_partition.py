@@ -6,9 +6,11 @@ columns in the first order of the set, so that this is the primary one and there
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -27,6 +29,7 @@ from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, Codes, range_of
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.partitioned.change_files import read_change
@@ -140,6 +143,12 @@ class PartitionEngine(LocalEngine):
             for at in columns
         ]
         return pa.table(found, names=[relation.columns[at] for at in columns])
+
+    def uncoded_table(self) -> Table | None:
+        """Return the tuples, if their words mean the same to every dictionary; None otherwise."""
+        table = self._tables[STORED_NAME]
+        is_uncoded = None not in own_ranges(table.types, table.layout.columns)
+        return table if is_uncoded else None
 
     def matches(self, order: Order, keys: pa.Table) -> pa.Table:
         """Return the tuples whose first columns in an order are one of some distinct keys."""
@@ -307,24 +316,27 @@ def write_partition(
 # --- opening -------------------------------------------------------------------------------------
 
 
+Engine = TypeVar("Engine", bound=LocalEngine)
+
+
 @dataclass(slots=True)
 class _Opened:
-    """A partition that is open.
+    """What is open.
 
     Attributes:
-        stored: the version that it is at.
+        stored: the version that a partition is at.
         mapped: the size of its files, which are mapped: their memory is the kernel's to take back.
         bytes: what it takes beside them.
     """
 
-    engine: PartitionEngine
+    engine: Any
     stored: StoredPartition
     mapped: int
     bytes: int = 0
 
 
-_open: OrderedDict[tuple[str, str, tuple[Order, ...], int], _Opened] = OrderedDict()
-"""By root, relation, orders and number, the least recently used first."""
+_open: OrderedDict[Hashable, _Opened] = OrderedDict()
+"""Partitions by root, relation, orders and number, and others; the least recently used first."""
 
 
 def open_partition(
@@ -335,17 +347,33 @@ def open_partition(
     found = _open.get(key)
     applied = None
     if found is not None and found.engine.asked <= ASKED_MAX:
-        applied = _applied_changes(stored, found.stored)
+        applied = applied_changes(stored, found.stored)
     if found is None or applied is None:
         engine = _open_base(root, relation, orders, stored)
         found = _open[key] = _Opened(engine, stored, engine.bytes)
         applied = 0
     _open.move_to_end(key)
+    opened: PartitionEngine = found.engine
     for change in stored.changes[applied:]:
-        found.engine.change(*read_change(root, change))
-    found.stored, found.bytes = stored, found.engine.bytes - found.mapped
+        opened.change(*read_change(root, change))
+    found.stored, found.bytes = stored, opened.bytes - found.mapped
     _evict()
-    return found.engine
+    return opened
+
+
+@contextmanager
+def kept_open(
+    key: Hashable, make: Callable[[], Engine], size: Callable[[Engine], int]
+) -> Iterator[Engine]:
+    """Yield what is open by a key, or is made and then kept open; its size is taken afterwards."""
+    found = _open.get(key) or _Opened(make(), StoredPartition(), 0)
+    _open[key] = found
+    _open.move_to_end(key)
+    try:
+        yield found.engine
+    finally:
+        found.bytes = size(found.engine)
+        _evict()
 
 
 def _open_base(
@@ -359,7 +387,7 @@ def _open_base(
     return opened
 
 
-def _applied_changes(stored: StoredPartition, found: StoredPartition) -> int | None:
+def applied_changes(stored: StoredPartition, found: StoredPartition) -> int | None:
     """Return how many changes of a version were applied to another; None if it is no earlier one.
 
     Files that were merged since count as applied if all of them were.

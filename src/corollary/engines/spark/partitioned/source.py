@@ -339,7 +339,7 @@ class PartitionSource:
         if self.jobs.can_scan:
             slots = self.jobs.slots
             if files.is_crowded(slots):
-                files = self._split(partition_count(files.size, slots))
+                files = self.split(partition_count(files.size, slots))
             for part in files.sets:
                 if part.oversized:
                     files = files.with_set(self._spread(part))
@@ -405,7 +405,7 @@ class PartitionSource:
             after[address.number] = stored
         return spread.with_partitions(after)
 
-    def _split(self, count: int) -> PartitionedFiles:
+    def split(self, count: int) -> PartitionedFiles:
         """Make more partitions; return the files."""
         tasks = [
             (address, operations.Split(part.emptied(count).partitioning))
@@ -435,6 +435,16 @@ class PartitionSource:
         primary = files.sets[0]
         part = replace(primary.emptied(), orders=(order,), heavy=None, examined=0)
         return self._rearranged(files, part, is_final=False)
+
+    def with_primary(self) -> PartitionedFiles:
+        """Return the files of a relation with one set, and before it one with the primary order."""
+        (part,) = self.files.sets
+        if part.lead == 0:
+            return self.files
+        primary = tuple(range(len(self.files.relation.types)))
+        first = replace(part.emptied(), orders=(primary,))
+        files = replace(self.files, sets=(first, part))
+        return self._rearranged(files, first, is_final=False)
 
     def partitioned_as(self, partitioning: Partitioning) -> PartitionedFiles:
         """Return the files with the first set only, partitioned by its lead in a given way."""

@@ -204,6 +204,14 @@ def stage_change(
     return StagedChange(_with_sets(first, files.sets[1:], jobs))
 
 
+def stage_partitions(source: PartitionSource, part: PartitionSet) -> StagedChange:
+    """Return a change whose files there are for one set; two more jobs if there are others."""
+    others = [each for each in source.files.sets if each.lead != part.lead]
+    files = _with_sets(replace(source.files, sets=(part,)), others, source.jobs)
+    made = {each.lead: each for each in files.sets}
+    return StagedChange(replace(files, sets=tuple(made[each.lead] for each in source.files.sets)))
+
+
 def _with_sets(
     files: PartitionedFiles, wanted: Sequence[PartitionSet], jobs: PartitionJobs
 ) -> PartitionedFiles:

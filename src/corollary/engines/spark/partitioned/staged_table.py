@@ -11,8 +11,10 @@ changes are; one that is in files stays there, whatever is inserted or deleted b
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
@@ -27,8 +29,14 @@ from corollary.engines.spark.partitioned.handle import (
     DISTRIBUTED_MIN_TUPLES,
     PartitionedHandle,
     RemoteTuples,
+    append_changes,
 )
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.partitioned.operations import from_bytes
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    PartitionSet,
+    StoredPartition,
+)
 from corollary.engines.spark.partitioned.run import PartitionedRun
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.staged_change import (
@@ -38,6 +46,12 @@ from corollary.engines.spark.partitioned.staged_change import (
     pieces_of,
     rows_by_partition,
     stage_change,
+    stage_partitions,
+)
+from corollary.engines.spark.partitioned.stratum import (
+    PlanRelation,
+    RelationChange,
+    split_change,
 )
 from corollary.engines.spark.partitioned.table import PartitionedTable, PartitionPlace
 
@@ -189,10 +203,14 @@ class StagingTable(PartitionedTable):
             files = staged.applied_to(held.files)
             self.load(PartitionSource(files, self._place.jobs).folded())
             return
-        added, removed = staged.counts
-        if added + removed < DISTRIBUTED_MIN_TUPLES:
+        if sum(staged.counts) < DISTRIBUTED_MIN_TUPLES:
             self._bring_here(staged)
-            return
+        else:
+            self._stage(staged)
+
+    def _stage(self, staged: StagedChange) -> None:
+        """Let a change in files be the one that is open."""
+        added, removed = staged.counts
         self._forget_bitmap()
         self._keys.clear()
         self.staged = staged
@@ -203,10 +221,103 @@ class StagingTable(PartitionedTable):
     def _bring_here(self, staged: StagedChange) -> None:
         """Make a change of few tuples one of the driver."""
         jobs = self._place.jobs
-        added = self._encode_rows(PartitionSource(staged.added, jobs).read())
+        self._set_rows(
+            PartitionSource(staged.added, jobs).read(), PartitionSource(staged.removed, jobs).read()
+        )
+
+    def _set_rows(self, added: pa.Table, removed: pa.Table) -> None:
+        """Set the open change: tuples not in OLD, and tuples of OLD."""
+        added_words = self._encode_rows(added)
         before = self.layout
-        removed = self._encode_rows(PartitionSource(staged.removed, jobs).read())
-        self.set_change(self.layout.convert(added, before), removed)
+        removed_words = self._encode_rows(removed)
+        self.set_change(self.layout.convert(added_words, before), removed_words)
+
+    # --- whole strata in tasks -----------------------------------------------------------------
+
+    def partition_by(self, lead: int, count: int) -> bool:
+        """Have a number of partitions by a column, or more; return whether that is possible.
+
+        It is not where the tuples of a value are in several partitions.
+        """
+        if self.held is None:
+            return True
+        order = self.order_for((lead,))
+        self.arrangement(order)
+        part = self.held.set_for(order)
+        assert part is not None
+        if len(part.partitions) >= count or part.heavy is not None:
+            return part.heavy is None
+        if self.staged is not None:
+            return False
+        held = replace(self.held, files=self.held.split(count))
+        if self.is_loading:
+            self.loading = held
+        else:
+            self.source = held
+        self.release()
+        return True
+
+    def for_tasks(self, lead: int | None, count: int) -> PlanRelation:
+        """Return the relation as tasks read it; a change that is here is written to files.
+
+        Args:
+            lead: the column that it is partitioned by, if tasks share its partitions.
+            count: how many partitions there are if it has none so far.
+        """
+        order = self.order_for((lead or 0,))
+        part = None if self.held is None else self.held.set_for(order)
+        if part is None:
+            part = PartitionSet((order,), (StoredPartition(),) * count)
+        partitioning = part.partitioning
+
+        def stored(files: PartitionedFiles | None) -> tuple[StoredPartition, ...]:
+            sets = () if files is None else files.sets
+            found = (each.partitions for each in sets if each.lead == partitioning.lead)
+            return next(found, part.emptied().partitions)
+
+        def written(rows: pa.Table) -> tuple[StoredPartition, ...]:
+            found = split_change(
+                self._place.root, self.relation, partitioning, rows, rows.slice(0, 0)
+            )
+            return part.emptied().with_partitions(found).partitions
+
+        old = stored(None if self.source is None else self.source.files)
+        if self.staged is not None:
+            added, removed = stored(self.staged.added), stored(self.staged.removed)
+        else:
+            added, removed = map(written, self.change_tables())
+        if self.loading is not None:
+            added = tuple(map(append_changes, stored(self.loading.files), added))
+        shared = None if lead is None else partitioning
+        return PlanRelation(self.relation, part.orders, shared, old, added, removed)
+
+    def take_changes(self, wanted: PlanRelation, made: Sequence[RelationChange]) -> None:
+        """Let what tasks have found be the open change."""
+        root, jobs = self._place.root, self._place.jobs
+        partitioning = wanted.partitioning
+        assert partitioning is not None
+        part = PartitionSet(wanted.orders, (StoredPartition(),) * partitioning.count)
+        files = PartitionedFiles(root, self.relation, (part,))
+        total = sum(sum(each.counts) for each in made)
+        if total < DISTRIBUTED_MIN_TUPLES and not any(each.partitions for each in made):
+            joined = PartitionSource(files, jobs).joined
+            sides = zip(*(each.rows for each in made if each.rows is not None), strict=True)
+            self._set_rows(*map(joined, sides))
+            return
+        found: dict[int, StoredPartition] = {}
+        for each in made:
+            found |= each.partitions
+            if each.rows is not None:
+                added, removed = map(from_bytes, each.rows)
+                found |= split_change(root, self.relation, partitioning, added, removed)
+        part = part.with_partitions(found)
+        files = replace(files, sets=(part,))
+        if self.source is None:
+            self.load(PartitionSource(files, jobs).with_primary())
+        elif total < DISTRIBUTED_MIN_TUPLES:
+            self._bring_here(StagedChange(files))
+        else:
+            self._stage(stage_partitions(self.source, part))
 
     def _hold(self, files: PartitionedFiles) -> PartitionSource | None:
         self._unstage()  # also where no tuple is left, and there are no runs to replace
