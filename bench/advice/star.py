@@ -24,10 +24,10 @@ from bench.figure import Figure
 from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
+from corollary.advisor.apply import reformulate
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import Options, SelectionMode
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.reformulation import reformulate
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
 

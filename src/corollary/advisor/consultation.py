@@ -16,7 +16,7 @@ from dataclasses import replace
 from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
-from corollary.advisor.apply import apply
+from corollary.advisor.apply import apply, reformulate
 from corollary.advisor.check.measurement import (
     Measurements,
     calibrate_from_commits,
@@ -29,7 +29,6 @@ from corollary.advisor.inputs import SqlLog, read_sql_log
 from corollary.advisor.measured_sizes import measure_sizes
 from corollary.advisor.model.scheme import Options, SelectionMode, ViewNaming, WorkloadQuery
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.reformulation import reformulate
 from corollary.advisor.render.text import report
 from corollary.analysis.check import check
 from corollary.core.program import Program

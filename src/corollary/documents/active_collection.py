@@ -24,8 +24,7 @@ from corollary.documents.document import ActiveDocument, Data
 from corollary.documents.errors import ActiveDocumentError, QuerySyntaxError
 from corollary.documents.queries.pattern import DocumentQuery
 from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind
-from corollary.documents.trees.reader import EXTENSIONS, read_forest
-from corollary.documents.trees.terms import write_terms
+from corollary.documents.trees.reader import EXTENSIONS, read_forest, write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.check_update import check_document
 from corollary.documents.types.function_types import FunctionType, Grammar

@@ -15,8 +15,7 @@ from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.queries.pattern import DocumentQuery
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
-from corollary.documents.trees.reader import read_forest
-from corollary.documents.trees.terms import write_terms
+from corollary.documents.trees.reader import read_forest, write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.check_conformance import (
     Conformance,

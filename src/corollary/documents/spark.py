@@ -390,7 +390,7 @@ def wait(query: "StreamingQuery") -> None:
         query.awaitTermination()
     except StreamingQueryException as error:
         lines = str(error).strip().splitlines()
-        cure = "mend it and start again: it goes on after the last batch that was committed"
+        cure = "fix it and start again: it goes on after the last batch that was committed"
         raise InputError.of("C1253", f"The stream has failed: {lines[0]}.", None, cure) from error
 
 

@@ -41,8 +41,7 @@ from corollary.documents.queries.comparisons import number_of
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.saved_document import DocumentEvent, SavedDocument, StreamRow, note_seen
 from corollary.documents.trees.forest import Forest, ForestNode, NodeKind
-from corollary.documents.trees.reader import read_forest
-from corollary.documents.trees.terms import read_terms, write_terms
+from corollary.documents.trees.reader import read_forest, read_terms, write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.check_update import check_document, check_single_answer, check_type
 from corollary.documents.types.function_types import FunctionState, Grammar

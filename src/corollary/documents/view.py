@@ -13,10 +13,15 @@ from corollary.documents.answers.explanation import (
     explain_possible,
     explain_ways,
 )
-from corollary.documents.answers.order import AnswerOrder
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_limits import SearchLimits
-from corollary.documents.answers.unknown import Answer, EncodedRow, decode_row, encode_label
+from corollary.documents.answers.unknown import (
+    Answer,
+    AnswerOrder,
+    EncodedRow,
+    decode_row,
+    encode_label,
+)
 from corollary.documents.answers.usefulness import Usefulness, useful
 from corollary.documents.collection import MaintainedQuery
 from corollary.engines.budget import WorkUsed

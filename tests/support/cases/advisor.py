@@ -14,9 +14,9 @@ from typing import Any
 
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
+from corollary.advisor.apply import reformulate
 from corollary.advisor.model.scheme import Options, Scheme, WorkloadQuery
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.reformulation import reformulate
 from corollary.analysis.check import CheckedProgram, check
 from corollary.core.printer import print_program
 from corollary.core.program import Program

@@ -6,7 +6,7 @@ import pytest
 
 from corollary.advisor.advice import Advice, global_exponents
 from corollary.advisor.advise import advise
-from corollary.advisor.check.equivalence import is_equivalent
+from corollary.advisor.check.verification import is_equivalent
 from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.scheme import Options, Scheme, SchemeRelation, WorkloadQuery
 from corollary.advisor.model.shapes import NodeShapes, effective_arity, paper_arity

@@ -10,6 +10,7 @@ import pytest
 import corollary
 from bench.advice import star
 from corollary.advisor.advise import advise
+from corollary.advisor.apply import reformulate
 from corollary.advisor.check import verification
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.inputs import read_sql_log
@@ -18,7 +19,6 @@ from corollary.advisor.model.candidates import Candidate, FoldedClause
 from corollary.advisor.model.canonical import CanonicalForms
 from corollary.advisor.model.scheme import Options, WorkloadQuery
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.reformulation import reformulate
 from corollary.advisor.render.json import advised_sql
 from corollary.advisor.search.shared_views import merge, pattern_of, shared_views, uses_of
 from corollary.analysis.check import check

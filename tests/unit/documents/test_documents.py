@@ -18,8 +18,7 @@ from corollary.documents.errors import (
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.saved_document import SavedDocument, StreamRow
 from corollary.documents.stream_state import StreamProcessor
-from corollary.documents.trees.reader import read_forest
-from corollary.documents.trees.terms import write_terms
+from corollary.documents.trees.reader import read_forest, write_terms
 from corollary.documents.trees.xml import ReadOptions
 from corollary.documents.types.function_types import Child, Grammar, Production
 from corollary.documents.view import Delta

@@ -12,7 +12,7 @@ from corollary.documents.document import ActiveDocument
 from corollary.documents.queries.joins import build_shape
 from corollary.documents.queries.parse import parse_query
 from corollary.documents.queries.shape import expand_alternatives
-from corollary.documents.trees.terms import read_terms
+from corollary.documents.trees.reader import read_terms
 from corollary.documents.types.check_update import nonconforming_roots
 from corollary.documents.types.function_types import Grammar as PackageGrammar
 from corollary.documents.types.satisfiability import Satisfiability, can_bring

@@ -10,7 +10,7 @@ import pytest
 
 from corollary.core.states import State
 from corollary.database.database import state_of
-from corollary.provenance.changes.disqualified import ROW_MAX_PROOFS, DisqualifiedProofs
+from corollary.provenance.changes.transaction_proofs import ROW_MAX_PROOFS, DisqualifiedProofs
 from corollary.provenance.limits import ProofLimits
 from oracles.provenance import Derivations
 from support.maintained_database import apply, opened

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from corollary.core.types import NUMBER
-from corollary.provenance.changes.least_cause import LeastCauseSearch
+from corollary.provenance.changes.causes import LeastCauseSearch
 from corollary.provenance.nodes import BaseChange
 
 

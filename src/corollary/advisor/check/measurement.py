@@ -23,6 +23,7 @@ from corollary.database.engines import LOCAL
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 WARM_RUNS = 5
 """The number of timed runs of each query on either side, after a cold one; the median counts."""
 

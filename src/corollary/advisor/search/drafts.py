@@ -15,10 +15,9 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.advisor.search.clusters import carry_dependencies, partial_cluster_bodies
 from corollary.advisor.search.decision import Decider, StorageDecision
 from corollary.advisor.search.disjuncts import merge_disjuncts
-from corollary.advisor.search.folding import fold
+from corollary.advisor.search.folding import carry_dependencies, fold, partial_cluster_bodies
 from corollary.advisor.search.rewriting import Rewriter
 from corollary.advisor.search.shared_views import shared_views
 from corollary.advisor.search.workload import QueryDemand, Workload

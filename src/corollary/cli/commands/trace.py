@@ -26,7 +26,7 @@ from corollary.database.database import Database, state_of
 if TYPE_CHECKING:
     from corollary.database.program.loaded_program import Fact
     from corollary.database.transaction import Transaction
-    from corollary.provenance.changes.disqualified import DisqualifiedProofs
+    from corollary.provenance.changes.transaction_proofs import DisqualifiedProofs
 
 MAX_TEXT_TUPLES, MAX_JSON_TUPLES = 20, 1000
 """The maximum number of tuples of a list, unless --max-rows is given."""
@@ -172,7 +172,7 @@ def command(
             trace_as_json,
             trace_lines,
         )
-        from corollary.provenance.changes.disqualified import DisqualifiedProofs
+        from corollary.provenance.changes.transaction_proofs import DisqualifiedProofs
 
         proofs: dict[str, DisqualifiedProofs] = {}
 

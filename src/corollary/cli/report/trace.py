@@ -13,7 +13,7 @@ from corollary.database.counters import COUNTER_NAMES, Stats, TraceRow
 if TYPE_CHECKING:
     from corollary.core.recorder import JobRecord
     from corollary.database.transaction import Transaction
-    from corollary.provenance.changes.disqualified import DisqualifiedProofs
+    from corollary.provenance.changes.transaction_proofs import DisqualifiedProofs
 
 INDENT = "    "
 STAGE_HEADER = ("stage", "round")

@@ -11,7 +11,7 @@ from corollary.errors import ConstraintError
 
 if TYPE_CHECKING:
     from corollary.database.intake.pipeline import PipelineRun
-    from corollary.provenance.changes.violations import ViolationExplainer, ViolationProof
+    from corollary.provenance.changes.transaction_proofs import ViolationExplainer, ViolationProof
 
 why_option = click.option(
     "--why",
@@ -36,7 +36,7 @@ def proving(database: Database, *, is_asked: bool) -> "Iterator[ViolationExplain
     if not is_asked:
         yield None
         return
-    from corollary.provenance.changes.violations import ViolationExplainer
+    from corollary.provenance.changes.transaction_proofs import ViolationExplainer
 
     explainer = ViolationExplainer(state_of(database))
     try:

@@ -29,9 +29,14 @@ from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.engines.budget import WorkLimitError
 from corollary.errors import InputError, LimitError
-from corollary.provenance.absences.known_values import known_draft, known_relation, known_values
 from corollary.provenance.absences.nearest import NearInstance, nearest_instances
-from corollary.provenance.absences.rule_parts import Component, RuleParts
+from corollary.provenance.absences.rule_parts import (
+    Component,
+    RuleParts,
+    known_draft,
+    known_relation,
+    known_values,
+)
 from corollary.provenance.instances import Fact
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import (

@@ -31,8 +31,7 @@ from corollary.core.logic import Literal, Rule, Value, Variable, variable_names
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
-from corollary.provenance.absences.known_values import known_draft, known_values
-from corollary.provenance.absences.rule_parts import Component, RuleParts
+from corollary.provenance.absences.rule_parts import Component, RuleParts, known_draft, known_values
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 from corollary.provenance.query_state import QueryState

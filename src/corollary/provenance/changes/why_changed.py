@@ -23,9 +23,14 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.why_not import absence, read_tuple, with_attempts
-from corollary.provenance.changes.causing_changes import CausingChanges, causing_changes
+from corollary.provenance.changes.causes import (
+    CauseLimitError,
+    CausingChanges,
+    LeastCause,
+    LeastCauseSearch,
+    causing_changes,
+)
 from corollary.provenance.changes.event_instances import EventInstances
-from corollary.provenance.changes.least_cause import CauseLimitError, LeastCause, LeastCauseSearch
 from corollary.provenance.changes.recorded_commit import RecordedCommit, recorded_commit
 from corollary.provenance.changes.why_event import EventProofs, find_event_proofs
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corollary.advisor.apply import apply, revert
+from corollary.advisor.apply import apply, reformulate, revert
 from corollary.advisor.check.dependencies import find_violated_dependencies, propose_keys
 from corollary.advisor.check.measurement import (
     Calibration,
@@ -18,7 +18,6 @@ from corollary.advisor.check.measurement import (
 from corollary.advisor.check.sampled_sizes import sample_sizes
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, find_differing_views, verify
-from corollary.advisor.reformulation import reformulate
 from corollary.advisor.render.json import (
     check_results_as_json,
     measurements_as_json,

@@ -12,7 +12,7 @@ import click
 from corollary.advisor import inputs
 from corollary.advisor.advice import Advice
 from corollary.advisor.advise import advise
-from corollary.advisor.apply import revert
+from corollary.advisor.apply import reformulate, revert
 from corollary.advisor.check.measurement import calibrate_from_commits
 from corollary.advisor.cost.view_accounts import ViewAccount, account_views
 from corollary.advisor.inputs import read_sql_log
@@ -27,7 +27,6 @@ from corollary.advisor.model.scheme import (
     WorkloadQuery,
 )
 from corollary.advisor.model.scheme_reader import read_scheme
-from corollary.advisor.reformulation import reformulate
 from corollary.advisor.render.json import advice_as_json, advised_sql, trace_as_json
 from corollary.advisor.render.text import (
     format_amount,
