@@ -1,6 +1,6 @@
 """A Boolean query as an XQuery that computes its three-valued truth over the XML of a document.
 
-As the prototype of the paper did, with its errors corrected: a call counts as 1/2 after `//`, too. The
+As the prototype of the paper did, without its errors: a call counts as 1/2 after `//`, too. The
 values are min over branches and max over candidates; the query's external variable `$ended` holds
 the names of functions that have ended. For a query node p the XQuery has two functions:
 
