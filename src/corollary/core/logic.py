@@ -586,12 +586,6 @@ def rules_by_head(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
     return found
 
 
-def has_distinct_variables(literal: Literal) -> bool:
-    """Whether the arguments are distinct variables: the literal selects nothing."""
-    names = [slot.name for slot in literal.slots if isinstance(slot, Variable)]
-    return len(names) == len(literal.slots) == len(set(names))
-
-
 def has_wildcard(literal: Literal) -> bool:
     """Whether an argument is `_`."""
     return any(isinstance(slot, Wildcard) for slot in literal.slots)

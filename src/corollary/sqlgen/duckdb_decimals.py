@@ -16,8 +16,7 @@ from corollary.core.totals import WORD_BITS
 from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
 from corollary.core.values import canonical_float, unscaled_integer
 from corollary.sqlgen import nodes
-from corollary.sqlgen.decimal_bounds import can_overflow, most_digits
-from corollary.sqlgen.dialect import FunctorForm, NotExactError, extreme
+from corollary.sqlgen.dialect import FunctorForm, NotExactError, can_overflow, extreme, most_digits
 from corollary.sqlgen.nodes import Node, OperatorKind
 
 BIGINT, UBIGINT, HUGEINT, DOUBLE, VARCHAR = "BIGINT", "UBIGINT", "INT128", "DOUBLE", "VARCHAR"

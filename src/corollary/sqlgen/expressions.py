@@ -16,8 +16,13 @@ from corollary.core.types import BOOL, NUMBER, Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
 from corollary.sqlgen import nodes
-from corollary.sqlgen.decimal_bounds import narrow_constant, narrow_result
-from corollary.sqlgen.dialect import FunctorForm, NotExactError, SqlDialect
+from corollary.sqlgen.dialect import (
+    FunctorForm,
+    NotExactError,
+    SqlDialect,
+    narrow_constant,
+    narrow_result,
+)
 from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.templates import COMPARISONS
 

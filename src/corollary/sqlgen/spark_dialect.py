@@ -14,7 +14,6 @@ from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
 from corollary.core.values import format_value
 from corollary.sqlgen import nodes
-from corollary.sqlgen.decimal_bounds import most_digits
 from corollary.sqlgen.dialect import (
     AggregateForm,
     DialectName,
@@ -25,6 +24,7 @@ from corollary.sqlgen.dialect import (
     contains,
     extreme,
     float_operator,
+    most_digits,
 )
 from corollary.sqlgen.nodes import Node, OperatorKind
 from corollary.sqlgen.own_functions import MeanOfWords, SplitWords, call_own

@@ -22,7 +22,7 @@ from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
 from corollary.sqlgen import nodes
-from corollary.sqlgen.duckdb_text import write_duckdb
+from corollary.sqlgen.duckdb_dialect import write_duckdb
 
 SALES = """
 .decl sale(id: number, product: number, amount: number?, weight: unsigned)

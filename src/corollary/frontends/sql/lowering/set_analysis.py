@@ -27,12 +27,6 @@ class Dependencies:
         """Add that the variables on the left determine those on the right."""
         self.rules.append((frozenset(left), frozenset(right)))
 
-    def add_equal(self, one: str, other: str) -> None:
-        """Add that two variables are equal and not null."""
-        self.add({one}, {other})
-        self.add({other}, {one})
-        self.not_null |= {one, other}
-
     def include(self, other: "Dependencies") -> None:
         """Add all that another body has."""
         self.rules += other.rules
