@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import InputError
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import ConstantValue, QueryColumn, Select, TableSource
 from support.paths import REPOSITORY

@@ -15,7 +15,7 @@ from corollary.core.printer import print_program
 from corollary.core.program import Declaration, Program
 from corollary.core.types import Kind, Type
 from corollary.frontends.datalog import parse
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import catalog_of
 from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.source import SourceFile

@@ -18,7 +18,7 @@ ROWS = "rows"
 """The column that says how many rows a group has."""
 
 
-class Form(StrEnum):
+class Representation(StrEnum):
     """The two forms of a column; each is the first letter of the names of such columns."""
 
     CODE = "c"
@@ -31,7 +31,7 @@ class InputTable:
 
     name: str
     source: Reference
-    columns: tuple[tuple[Form, int], ...]
+    columns: tuple[tuple[Representation, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class OutputColumn:
     """A column of the result in one of the forms, or a constant that is not in the query."""
 
     type: Type
-    form: Form | None = None
+    form: Representation | None = None
     constant: Constant | None = None
 
 

@@ -43,7 +43,7 @@ TotalForm = Callable[[Node, Type], Sequence[Node]]
 Lowering = Callable[[Sequence[Node], Sequence[Type], Type], Node]
 """Makes the SQL of a functor from its arguments, their types and the type of the result.
 
-The types of decimals say how many digits they can have at most (`decimal_bounds.py`).
+The types of decimals say how many digits they can have at most.
 """
 
 
@@ -97,7 +97,7 @@ class SqlDialect:
         to_test: makes a test of a value of the type `bool`.
         aggregates: the aggregates of a column by name and its kind.
         totals: the running totals of a column by its kind.
-        calls_own: whether queries may call functions of our own (`own_functions.py`), for what has
+        calls_udf: whether queries may call functions of our own (`udfs_in.py`), for what has
             no form.
         write: makes the text of a tree, if not sqlglot's generator.
     """
@@ -115,7 +115,7 @@ class SqlDialect:
     anti_join: tuple[str, str]
     aggregates: Mapping[tuple[str, Kind], AggregateForm]
     totals: Mapping[Kind, TotalForm] = field(default_factory=dict)
-    calls_own: bool = False
+    calls_udf: bool = False
     write: Callable[[Node], str] | None = None
 
     def text(self, query: Node) -> str:

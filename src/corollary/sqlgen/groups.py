@@ -25,9 +25,9 @@ from corollary.sqlgen.compiled import (
 )
 from corollary.sqlgen.dialect import NotExactError, SqlDialect
 from corollary.sqlgen.nodes import Node
-from corollary.sqlgen.own_functions import DIGIT, PLACE, ReadDigits, SplitDigits, call_own
 from corollary.sqlgen.pipelines import EncodeConstant, query_of
 from corollary.sqlgen.query_frames import SOURCE, aggregate_form, count_rows
+from corollary.sqlgen.udf import DIGIT, PLACE, ReadDigits, SplitDigits, call_udf
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class _Grouping:
 
     def _is_sum_of_floats(self) -> bool:
         """Whether the digits of floats are to be summed, which is a query of its own."""
-        if not self._dialect.calls_own or [len(each) for each in self._summaries] != [1]:
+        if not self._dialect.calls_udf or [len(each) for each in self._summaries] != [1]:
             return False
         ((summary,),) = self._summaries
         if summary.operator not in ("sum", "mean") or summary.column is None:
@@ -160,7 +160,7 @@ class _Grouping:
         kept = [nodes.named(each, f"h{at}") for at, each in enumerate(keys)]
         has_mark = body.has_mark
         mark = [nodes.named(nodes.column(MARK, SOURCE), MARK)] if has_mark else []
-        call = call_own(SplitDigits(summary.operator), nodes.column(name, SOURCE))
+        call = call_udf(SplitDigits(summary.operator), nodes.column(name, SOURCE))
         rows = nodes.select(
             [*kept, *mark, nodes.call("INLINE", call)], nodes.subquery(body.query, SOURCE)
         )
@@ -189,7 +189,7 @@ class _Grouping:
         if summary.result is not None:
             digits = [nodes.column(each, SOURCE) for each in ("m0", "m1")]
             pairs = nodes.call("NAMED_STRUCT", *_labelled((PLACE, DIGIT), digits))
-            call = call_own(ReadDigits(summary.operator), nodes.call("COLLECT_LIST", pairs))
+            call = call_udf(ReadDigits(summary.operator), nodes.call("COLLECT_LIST", pairs))
             query = nodes.select(
                 [*kept, nodes.named(call, "m0"), nodes.named(count_rows(), ROWS), *mark],
                 nodes.subquery(query, SOURCE),

@@ -31,23 +31,13 @@ from corollary.sqlgen import nodes
 from corollary.sqlgen.compiled import (
     MARK,
     CompiledQuery,
-    Form,
     NotCompiled,
     OutputColumn,
+    Representation,
 )
 from corollary.sqlgen.dialect import NotExactError, SqlDialect
 from corollary.sqlgen.expressions import SqlExpression, lower_condition, lower_expression, type_of
-from corollary.sqlgen.forms import (
-    Needs,
-    VariableForms,
-    copied_variable,
-    inner_functors,
-    is_strict,
-    looked_up_names,
-    replace_inner,
-)
 from corollary.sqlgen.nodes import Node
-from corollary.sqlgen.own_functions import FAULT, VALUE, evaluate_own
 from corollary.sqlgen.query_frames import (
     FRAME,
     INNER,
@@ -59,6 +49,16 @@ from corollary.sqlgen.query_frames import (
     fault_query,
     sum_last_column,
 )
+from corollary.sqlgen.representations import (
+    Needs,
+    VariableRepresentations,
+    copied_variable,
+    inner_functors,
+    is_strict,
+    looked_up_names,
+    replace_inner,
+)
+from corollary.sqlgen.udf import FAULT, VALUE, evaluate_by_udf
 
 EncodeConstant = Callable[[Constant], int]
 """Returns the code of a constant."""
@@ -124,7 +124,7 @@ class _Compiler:
         self._types = types
         self._dialect = dialect
         self._encode = encode
-        self._forms = VariableForms(pipeline, has_codes=dialect.has_codes, values=values)
+        self._forms = VariableRepresentations(pipeline, has_codes=dialect.has_codes, values=values)
         self._bound: set[str] = set()
         self._nullable: set[str] = set()
         self._inputs = InputColumns()
@@ -154,7 +154,7 @@ class _Compiler:
                 outputs.append(OutputColumn(type_, constant=constant))
                 continue
             assert isinstance(slot, Variable)
-            form = self._forms.head_form(at)
+            form = self._forms.head_representation(at)
             items.append(nodes.named(frame.column(form, slot.name), f"h{len(items)}"))
             outputs.append(OutputColumn(type_, form))
         if frame.mark is not None:
@@ -181,7 +181,7 @@ class _Compiler:
 
     def _probe(self, stage: Probe, frame: QueryFrame, needed: Needs) -> QueryFrame:
         tests: list[Node] = []
-        fresh: dict[tuple[Form, str], Node] = {}
+        fresh: dict[tuple[Representation, str], Node] = {}
         first: dict[str, int] = {}
         for at, slot in enumerate(stage.slots):
             match slot:
@@ -192,10 +192,10 @@ class _Compiler:
                     one, two = (
                         self._inputs.read(stage.source, form, each) for each in (first[name], at)
                     )
-                    tests.append(nodes.same(one, two, is_nullable=form is Form.VALUE))
+                    tests.append(nodes.same(one, two, is_nullable=form is Representation.VALUE))
                 case Variable(name=name):
                     first[name] = at
-                    for form in Form:
+                    for form in Representation:
                         if (form, name) in needed:
                             fresh[form, name] = self._inputs.read(stage.source, form, at)
                 case Constant():
@@ -246,9 +246,9 @@ class _Compiler:
             lowered = lower_condition(changed, self._values(plain, left, right), self._dialect)
             frame = plain
         except NotExactError:
-            if not self._dialect.calls_own:
+            if not self._dialect.calls_udf:
                 raise
-            frame, lowered = self._call_own(frame, condition, condition.left, condition.right)
+            frame, lowered = self._call_udf(frame, condition, condition.left, condition.right)
             is_open = True  # our own code gives false for null
         possible = None if is_open else nodes.call("COALESCE", lowered.value, _TRUE)
         return self._keep(frame, needed, RowTest(lowered.value, possible, lowered.fault))
@@ -267,7 +267,7 @@ class _Compiler:
 
     def _code(self, side: Expression, frame: QueryFrame) -> Node:
         if isinstance(side, Variable):
-            return frame.column(Form.CODE, side.name)
+            return frame.column(Representation.CODE, side.name)
         assert isinstance(side, Constant)
         assert self._encode is not None
         return nodes.integer(self._encode(side), "BIGINT")
@@ -292,9 +292,13 @@ class _Compiler:
         self._value_types[name] = lowered.type
         if lowered.tests_itself:  # a text that occurs twice is long to read, for DuckDB too
             frame, (variable,) = self._add_columns(frame, [lowered], [type_of(expression)])
-            column = frame.column(Form.VALUE, variable.name)
+            column = frame.column(Representation.VALUE, variable.name)
             lowered = replace(lowered, value=column, fault=nodes.is_null(column))
-        fresh = {(Form.VALUE, name): lowered.value} if (Form.VALUE, name) in needed else {}
+        fresh = (
+            {(Representation.VALUE, name): lowered.value}
+            if (Representation.VALUE, name) in needed
+            else {}
+        )
         truth = None
         if not stage.accepts_null:
             present = [nodes.is_present(lowered.value)]
@@ -306,12 +310,16 @@ class _Compiler:
         """Bind a variable to the value of another one; a sum that is null has no value."""
         name = stage.variable.name
         self._value_types[name] = self._value_types[other]
-        fresh = {(form, name): frame.column(form, other) for form in Form if (form, name) in needed}
+        fresh = {
+            (form, name): frame.column(form, other)
+            for form in Representation
+            if (form, name) in needed
+        }
         form = self._forms.form(other)
         column = frame.column(form, other)
         present = (
             nodes.binary(exp.NEQ, column, _NULL_CODE)
-            if form is Form.CODE
+            if form is Representation.CODE
             else nodes.is_present(column)
         )
         if isinstance(stage.expression, Functor):
@@ -325,7 +333,7 @@ class _Compiler:
         frame: QueryFrame,
         needed: Needs,
         test: RowTest,
-        fresh: Mapping[tuple[Form, str], Node] | None = None,
+        fresh: Mapping[tuple[Representation, str], Node] | None = None,
         *,
         is_lost: bool = False,
     ) -> QueryFrame:
@@ -374,7 +382,7 @@ class _Compiler:
                 found[name] = lower_expression(frame.constants[name], {}, self._dialect)
                 continue
             found[name] = SqlExpression(
-                frame.column(Form.VALUE, name),
+                frame.column(Representation.VALUE, name),
                 self._inner_fault(name, frame),
                 self._inner.get(name, type_of(variable).nullable or name in self._nullable),
                 self._value_types.get(name, type_of(variable)),
@@ -384,9 +392,13 @@ class _Compiler:
     def _inner_fault(self, name: str, frame: QueryFrame) -> Node | None:
         """Return the test for a missing value of an inner functor, if it can be missing."""
         if name in self._null_faults:
-            return nodes.is_null(frame.column(Form.VALUE, name))
+            return nodes.is_null(frame.column(Representation.VALUE, name))
         fault = fault_name(name)
-        return frame.column(Form.VALUE, fault) if (Form.VALUE, fault) in frame.columns else None
+        return (
+            frame.column(Representation.VALUE, fault)
+            if (Representation.VALUE, fault) in frame.columns
+            else None
+        )
 
     def _lower(self, frame: QueryFrame, expression: Expression) -> tuple[QueryFrame, SqlExpression]:
         """Return an expression as SQL, and the frame that it reads."""
@@ -394,18 +406,18 @@ class _Compiler:
             made, (plain,) = self._unnest(frame, (expression,))
             return made, lower_expression(plain, self._values(made, plain), self._dialect)
         except NotExactError:
-            if not self._dialect.calls_own:
+            if not self._dialect.calls_udf:
                 raise
-            return self._call_own(frame, expression, expression)
+            return self._call_udf(frame, expression, expression)
 
-    def _call_own(
+    def _call_udf(
         self, frame: QueryFrame, what: Expression | Condition, *sides: Expression
     ) -> tuple[QueryFrame, SqlExpression]:
         """Return what our own code computes, and the frame that has it."""
-        call, type_ = evaluate_own(what, sides, self._values(frame, *sides), self._dialect)
+        call, type_ = evaluate_by_udf(what, sides, self._values(frame, *sides), self._dialect)
         made = SqlExpression(call, None, True, type_)
         frame, (variable,) = self._add_columns(frame, [made], [type_])
-        column = frame.column(Form.VALUE, variable.name)
+        column = frame.column(Representation.VALUE, variable.name)
         value, fault = (nodes.field(column, name) for name in (VALUE, FAULT))
         return frame, SqlExpression(value, fault, True, type_)
 
@@ -426,17 +438,17 @@ class _Compiler:
         self, frame: QueryFrame, values: Sequence[SqlExpression], types: Sequence[Type]
     ) -> tuple[QueryFrame, list[Variable]]:
         """Return a frame with further values, and the variables that stand for them."""
-        fresh: dict[tuple[Form, str], Node] = {}
+        fresh: dict[tuple[Representation, str], Node] = {}
         made: list[Variable] = []
         for lowered, type_ in zip(values, types, strict=True):
             name = f"{INNER}{len(self._inner)}"
             self._inner[name] = lowered.may_be_null
             self._value_types[name] = lowered.type
-            fresh[Form.VALUE, name] = lowered.value
+            fresh[Representation.VALUE, name] = lowered.value
             if lowered.tests_itself:
                 self._null_faults.add(name)
             elif lowered.fault is not None:
-                fresh[Form.VALUE, fault_name(name)] = lowered.fault
+                fresh[Representation.VALUE, fault_name(name)] = lowered.fault
             made.append(Variable(name, type_))
         everything = frozenset(frame.columns)
         return self._select(frame, everything, fresh, frame.source()), made
@@ -450,12 +462,14 @@ class _Compiler:
             if self._dialect.has_codes:
                 code = self._code(constant, frame)
                 return nodes.same(
-                    self._inputs.read(source, Form.CODE, column), code, is_nullable=False
+                    self._inputs.read(source, Representation.CODE, column), code, is_nullable=False
                 )
             value = self._dialect.constant(constant.value, type_of(constant))
             is_nullable = constant.value is None
             return nodes.same(
-                self._inputs.read(source, Form.VALUE, column), value, is_nullable=is_nullable
+                self._inputs.read(source, Representation.VALUE, column),
+                value,
+                is_nullable=is_nullable,
             )
         assert isinstance(slot, Variable)
         form = self._forms.form(slot.name)
@@ -463,14 +477,14 @@ class _Compiler:
         return nodes.same(
             self._inputs.read(source, form, column),
             frame.column(form, slot.name),
-            is_nullable=may_be_null and form is Form.VALUE,
+            is_nullable=may_be_null and form is Representation.VALUE,
         )
 
     def _select(
         self,
         frame: QueryFrame,
         needed: Needs,
-        fresh: Mapping[tuple[Form, str], Node],
+        fresh: Mapping[tuple[Representation, str], Node],
         source: Node,
         *,
         where: Node | None = None,
@@ -480,7 +494,7 @@ class _Compiler:
         kept = {
             key: nodes.column(name, FRAME) for key, name in frame.columns.items() if key in needed
         }
-        columns: dict[tuple[Form, str], str] = {}
+        columns: dict[tuple[Representation, str], str] = {}
         items: list[Node] = []
         for key, value in {**kept, **fresh}.items():
             self._count += 1

@@ -9,7 +9,7 @@ from corollary.core.pipeline import Reference
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.sqlgen import nodes
-from corollary.sqlgen.compiled import MARK, CompiledQuery, Form, InputTable, OutputColumn
+from corollary.sqlgen.compiled import MARK, CompiledQuery, InputTable, OutputColumn, Representation
 from corollary.sqlgen.dialect import AggregateForm, NotExactError, SqlDialect
 from corollary.sqlgen.nodes import Node
 
@@ -44,7 +44,7 @@ class QueryFrame:
     """
 
     query: exp.Select | None = None
-    columns: dict[tuple[Form, str], str] = field(default_factory=dict)
+    columns: dict[tuple[Representation, str], str] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
     has_mark: bool = False
 
@@ -53,7 +53,7 @@ class QueryFrame:
         unit = nodes.select([nodes.named(nodes.integer(1, "BIGINT"), UNIT)], None)
         return nodes.subquery(unit if self.query is None else self.query, FRAME)
 
-    def column(self, form: Form, name: str) -> Node:
+    def column(self, form: Representation, name: str) -> Node:
         """Return the column of a variable in a form."""
         return nodes.column(self.columns[form, name], FRAME)
 
@@ -90,14 +90,14 @@ class InputColumns:
     """The columns that a query reads of relations."""
 
     def __init__(self) -> None:
-        self._columns: dict[Reference, dict[tuple[Form, int], None]] = {}
+        self._columns: dict[Reference, dict[tuple[Representation, int], None]] = {}
 
     def use(self, source: Reference) -> Node:
         """Return a relation as the source of a query."""
         self._columns.setdefault(source, {})
         return nodes.table(self._name(source), SOURCE)
 
-    def read(self, source: Reference, form: Form, column: int) -> Node:
+    def read(self, source: Reference, form: Representation, column: int) -> Node:
         """Return a column of a relation."""
         self._columns.setdefault(source, {})[form, column] = None
         return nodes.column(f"{form}{column}", SOURCE)
@@ -168,5 +168,5 @@ def sum_last_column(compiled: CompiledQuery, dialect: SqlDialect) -> CompiledQue
     assert mark is not None
     items.append(nodes.named(mark, MARK))
     query = nodes.select(items, nodes.subquery(compiled.query, SOURCE), groups=columns)
-    outputs = (*keys, OutputColumn(last.type, Form.VALUE))
+    outputs = (*keys, OutputColumn(last.type, Representation.VALUE))
     return CompiledQuery(query, compiled.fault_queries, True, outputs, compiled.inputs)

@@ -27,7 +27,7 @@ from corollary.sqlgen.dialect import (
     most_digits,
 )
 from corollary.sqlgen.nodes import Node, OperatorKind
-from corollary.sqlgen.own_functions import MeanOfWords, SplitWords, call_own
+from corollary.sqlgen.udf import MeanOfWords, SplitWords, call_udf
 
 LONG, STRING = "BIGINT", "STRING"
 LIMB_BITS = 32
@@ -126,7 +126,7 @@ def _words(value: Node, source: Type) -> list[Node]:
     """Return the sums of the words of a column (`core/totals.py`); 0 if there is no value."""
     parts: Sequence[Node]
     if source.is_unsigned or source.is_long_decimal:
-        call = call_own(SplitWords(source), value)
+        call = call_udf(SplitWords(source), value)
         places = range(word_count(source))
         parts = [nodes.call("GET", call, exp.Literal.number(at)) for at in places]
     elif source.is_decimal:
@@ -140,7 +140,7 @@ def _words(value: Node, source: Type) -> list[Node]:
 def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
     """Rounded once, by our own code, from the exact sum; null for no values."""
     words = _words(value, source)
-    return call_own(MeanOfWords(source), nodes.call("COUNT", value), *words), None
+    return call_udf(MeanOfWords(source), nodes.call("COUNT", value), *words), None
 
 
 def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
@@ -192,5 +192,5 @@ SPARK = SqlDialect(
     anti_join=("LEFT", "ANTI"),
     aggregates=AGGREGATES,
     totals=dict.fromkeys(_SUMMED, _words),
-    calls_own=True,
+    calls_udf=True,
 )

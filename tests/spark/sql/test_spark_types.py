@@ -17,7 +17,7 @@ from sqlglot import exp
 
 import corollary
 from corollary.errors import EvaluationError
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.parse import parse_statements, text_of
 from corollary.frontends.sql.query_tree import output_columns
 from corollary.source import SourceFile

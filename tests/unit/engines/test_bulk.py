@@ -39,7 +39,7 @@ from corollary.errors import EvaluationError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.algorithms import seminaive
 from corollary.source import SourceFile
-from corollary.sqlgen.compiled import Form, OutputColumn
+from corollary.sqlgen.compiled import OutputColumn, Representation
 
 LONG_QUERY = "SELECT count(*) FROM t AS a, t AS b WHERE a.c0 % 7 < b.c0 % 5"
 """Takes minutes on the table of these tests."""
@@ -338,8 +338,8 @@ def test_columns_come_back_from_duckdb_as_they_were(type_: Type) -> None:
     codes = dictionary.encode_python(values, types[0])
     table = Table(types)
     table.insert([codes], len(codes))
-    read = read_columns(table, State.NEW, [(Form.VALUE, 0)], dictionary)
-    outputs = [OutputColumn(types[0], Form.VALUE)]
+    read = read_columns(table, State.NEW, [(Representation.VALUE, 0)], dictionary)
+    outputs = [OutputColumn(types[0], Representation.VALUE)]
     batches = list(run_query("SELECT v0 FROM t", {"t": read}, lambda: None))
     found = np.concatenate([encode_columns(each, outputs, dictionary)[0] for each in batches])
     assert sorted(found.tolist()) == sorted(set(codes.tolist()))

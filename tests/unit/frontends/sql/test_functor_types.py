@@ -6,8 +6,8 @@ import pytest
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.types import Kind
-from corollary.frontends.sql import bind_query
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.functions.table import INTERNAL, REFUSED, function_names
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.query_tree import ConstantValue, FunctionCall

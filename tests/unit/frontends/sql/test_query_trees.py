@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from support.paths import REPOSITORY
 from support.query_text import CATALOG, query_text
 

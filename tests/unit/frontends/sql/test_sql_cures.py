@@ -5,7 +5,7 @@ import re
 import pytest
 
 from corollary.errors import InputError
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from support.query_text import CATALOG
 
 WORD = re.compile("[A-Za-z_]{2,}")

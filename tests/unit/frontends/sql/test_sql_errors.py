@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from corollary.errors import InputError, render
-from corollary.frontends.sql import bind_query
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.source import SourceFile
 from support.diagnostic_codes import codes_in
 from support.paths import REPOSITORY

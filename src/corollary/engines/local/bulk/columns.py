@@ -22,7 +22,7 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.decimal_domain import DecimalDomain
-from corollary.sqlgen.compiled import Form, OutputColumn
+from corollary.sqlgen.compiled import OutputColumn, Representation
 
 ARROW_TYPES = {np.dtype(dtype): type_ for type_, dtype in NUMPY_TYPES.items()}
 
@@ -43,7 +43,10 @@ def number_array(values: npt.NDArray[Any], nulls: Mask | None = None) -> pa.Arra
 
 
 def read_columns(
-    table: Table, state: State, columns: Sequence[tuple[Form, int]], dictionary: Dictionary
+    table: Table,
+    state: State,
+    columns: Sequence[tuple[Representation, int]],
+    dictionary: Dictionary,
 ) -> pa.Table:
     """Return columns of a table in a state, as codes (`c0`) and as values (`v0`)."""
     words, layout = table.tuples(state), table.layout
@@ -56,13 +59,15 @@ def arrow_table(
     codes: Mapping[int, Codes],
     types: Sequence[Type],
     count: int,
-    columns: Sequence[tuple[Form, int]],
+    columns: Sequence[tuple[Representation, int]],
     dictionary: Dictionary,
 ) -> pa.Table:
     """Return columns, given by their codes, as codes (`c0`) and as values (`v0`)."""
     names = [f"{form}{at}" for form, at in columns]
     arrays = [
-        number_array(codes[at]) if form is Form.CODE else _values(codes[at], types[at], dictionary)
+        number_array(codes[at])
+        if form is Representation.CODE
+        else _values(codes[at], types[at], dictionary)
         for form, at in columns
     ]
     if not arrays:
@@ -102,7 +107,7 @@ def encode_columns(
             assert output.constant is not None
             code = dictionary.encode_value(output.constant.value, output.type)
             found.append(np.full(batch.num_rows, code, np.int64))
-        elif output.form is Form.CODE:
+        elif output.form is Representation.CODE:
             found.append(fixed_values(next(arrays), np.int64))
         else:
             found.append(encode_array(next(arrays), output.type, dictionary))

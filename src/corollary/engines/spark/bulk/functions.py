@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.engines.spark.bulk.own_code import own_code
+from corollary.engines.spark.bulk.udf_code import udf_code
 from corollary.sqlgen.nodes import Node
-from corollary.sqlgen.own_functions import OwnFunction, own_functions
+from corollary.sqlgen.udf import Udf, udfs_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,16 +23,16 @@ class SessionFunctions:
 
     def register(self, queries: "Iterable[Node]") -> None:
         """Register the functions that queries call."""
-        for name, function in own_functions(queries).items():
+        for name, function in udfs_in(queries).items():
             if name not in self._known:
                 self._session.udf.register(name, _user_function(function))
                 self._known.add(name)
 
 
-def _user_function(function: OwnFunction) -> Any:
+def _user_function(function: Udf) -> Any:
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-    run, result = own_code(function)
+    run, result = udf_code(function)
 
     # Spark wants a function whose parameters it can list.
     def apply(*columns: pa.Array) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from corollary.core.arrow import arrow_type, canonical_floats, nullary_table
 from corollary.core.types import BOOL, Type
 from corollary.engines.spark.frames import UNSIGNED_TYPE
-from corollary.sqlgen.compiled import Form
+from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.query_frames import UNIT
 from corollary.sqlgen.spark_dialect import SPARK
 
@@ -21,7 +21,7 @@ ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 def column_names(types: Sequence[Type]) -> list[str]:
     """Return the names of the columns of a relation."""
-    return [f"{Form.VALUE}{at}" for at in range(len(types))] or [UNIT]
+    return [f"{Representation.VALUE}{at}" for at in range(len(types))] or [UNIT]
 
 
 def schema_text(names: Sequence[str], types: Sequence[Type]) -> str:

@@ -20,24 +20,24 @@ from corollary.sqlgen import nodes
 from corollary.sqlgen.compiled import (
     MARK,
     CompiledQuery,
-    Form,
     InputTable,
     NotCompiled,
     OutputColumn,
+    Representation,
 )
 from corollary.sqlgen.groups import GroupedRows, compile_groups
 from corollary.sqlgen.nodes import Node
-from corollary.sqlgen.own_functions import (
+from corollary.sqlgen.pipelines import compile_pipeline
+from corollary.sqlgen.query_frames import InputColumns, count_rows
+from corollary.sqlgen.spark_dialect import SPARK
+from corollary.sqlgen.udf import (
     DIGIT,
     PLACE,
     JoinWords,
     MeanOfWords,
     ReadDigits,
-    call_own,
+    call_udf,
 )
-from corollary.sqlgen.pipelines import compile_pipeline
-from corollary.sqlgen.query_frames import InputColumns, count_rows
-from corollary.sqlgen.spark_dialect import SPARK
 
 QUERY = "q"
 SHARED = "shared_groups"
@@ -51,7 +51,7 @@ class StepQuery:
     """A step as SQL, or several aggregations of the same rows.
 
     Attributes:
-        trees: what own functions are looked for in.
+        trees: what udfs are looked for in.
         texts: for each step, the query of its tuples.
         fault_texts: each gives a row if an expression had no value that is looked up.
         inputs: the tables that they read.
@@ -137,15 +137,18 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     length = len(aggregation.groups)
     table, source = InputColumns(), step.totals
     table.use(source)
-    keys = [table.read(source, Form.VALUE, at) for at in range(length)]
-    rest = [table.read(source, Form.VALUE, at) for at in range(length, len(types[source.relation]))]
+    keys = [table.read(source, Representation.VALUE, at) for at in range(length)]
+    rest = [
+        table.read(source, Representation.VALUE, at)
+        for at in range(length, len(types[source.relation]))
+    ]
     groups: list[Node] = []
     is_float = step.terms[0].is_float
     if is_float:
         labels = [nodes.string(PLACE), nodes.string(DIGIT)]
         pairs = [part for pair in zip(labels, rest, strict=True) for part in pair]
         listed = nodes.call("COLLECT_LIST", nodes.call("NAMED_STRUCT", *pairs))
-        read, groups = [call_own(ReadDigits(aggregation.only.operator), listed)], keys
+        read, groups = [call_udf(ReadDigits(aggregation.only.operator), listed)], keys
     else:
         slices, read = word_slices(aggregation.values, step.terms), []
         for each, type_ in zip(aggregation.accumulators, target[length:], strict=True):
@@ -154,9 +157,9 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
                 case "count":
                     read.append(rest[0])
                 case "mean":
-                    read.append(call_own(MeanOfWords(step.term_of(each)), rest[0], *words))
+                    read.append(call_udf(MeanOfWords(step.term_of(each)), rest[0], *words))
                 case _:
-                    read.append(call_own(JoinWords(_widest(type_)), *words))
+                    read.append(call_udf(JoinWords(_widest(type_)), *words))
     values = zip(column_names(target), (*keys, *read), strict=True)
     items = [nodes.named(each, name) for name, each in values]
     mark = nodes.named(exp.Boolean(this=False), MARK)
@@ -171,9 +174,9 @@ def numbered_query(source: Reference, types: Sequence[Type], number: int) -> Ste
     """Return the tuples of a relation with a number as last column."""
     table = InputColumns()
     table.use(source)
-    values = [table.read(source, Form.VALUE, at) for at in range(len(types))]
+    values = [table.read(source, Representation.VALUE, at) for at in range(len(types))]
     values.append(nodes.integer(number, SPARK.type_name(NUMBER)))
-    items = [nodes.named(value, f"{Form.VALUE}{at}") for at, value in enumerate(values)]
+    items = [nodes.named(value, f"{Representation.VALUE}{at}") for at, value in enumerate(values)]
     mark = nodes.named(exp.Boolean(this=False), MARK)
     query = nodes.select([*items, mark], table.use(source))
     return StepQuery((query,), (SPARK.text(query),), (), table.tables())

@@ -23,28 +23,28 @@ from corollary.engines.local.evaluation.value_vector import dense_mask, fault_ma
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.bulk.spark_columns import from_spark, to_spark
-from corollary.sqlgen.own_functions import (
+from corollary.sqlgen.spark_dialect import SPARK
+from corollary.sqlgen.udf import (
     DIGIT,
     FAULT,
     PLACE,
     VALUE,
-    EvaluateOwn,
+    EvaluateExpression,
     JoinWords,
     MeanOfWords,
-    OwnFunction,
     ReadDigits,
     SplitDigits,
     SplitWords,
+    Udf,
 )
-from corollary.sqlgen.spark_dialect import SPARK
 
 Run = Callable[..., pa.Array]
 
 
-def own_code(function: OwnFunction) -> tuple[Run, str]:
+def udf_code(function: Udf) -> tuple[Run, str]:
     """Return what computes a function, and the SQL type of its result."""
     match function:
-        case EvaluateOwn(result=result):
+        case EvaluateExpression(result=result):
             made = f"STRUCT<{VALUE}: {SPARK.type_name(result)}, {FAULT}: BOOLEAN>"
             return partial(_evaluate, function), made
         case SplitWords(type=type_):
@@ -63,7 +63,7 @@ def own_code(function: OwnFunction) -> tuple[Run, str]:
             assert_never(function)
 
 
-def _evaluate(function: EvaluateOwn, length: pa.Array, *columns: pa.Array) -> pa.Array:
+def _evaluate(function: EvaluateExpression, length: pa.Array, *columns: pa.Array) -> pa.Array:
     codes, count = Dictionary(), len(length)
     frame = {
         name: codes.encode_arrow(pa.chunked_array([from_spark(column, type_)]), type_)

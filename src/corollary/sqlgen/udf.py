@@ -1,4 +1,4 @@
-"""Functions of our own that a query calls, where an SQL engine has no exact form.
+"""Functions in Python (udfs) that a query calls, where an SQL engine has no exact form.
 
 The compiler only says what is to be computed; an engine that can run our code registers a function
 for it under the name that the query has. Names follow from what is computed, so that equal
@@ -19,7 +19,7 @@ from corollary.sqlgen.dialect import SqlDialect
 from corollary.sqlgen.expressions import SqlExpression, type_of
 from corollary.sqlgen.nodes import Node
 
-OWN = "own"
+UDF = "udf"
 """Where a node of a tree has the function that it calls."""
 
 VALUE, FAULT = "value", "fault"
@@ -30,7 +30,7 @@ PLACE, DIGIT = "place", "digit"
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluateOwn:
+class EvaluateExpression:
     """The value of an expression, or the truth of a condition, and whether it has none.
 
     Attributes:
@@ -78,31 +78,31 @@ class ReadDigits:
     operator: str
 
 
-OwnFunction = EvaluateOwn | SplitWords | JoinWords | MeanOfWords | SplitDigits | ReadDigits
+Udf = EvaluateExpression | SplitWords | JoinWords | MeanOfWords | SplitDigits | ReadDigits
 
 
-def call_own(function: OwnFunction, *arguments: Node) -> Node:
+def call_udf(function: Udf, *arguments: Node) -> Node:
     """Return a call of a function."""
     made = nodes.call(_name_of(function), *arguments)
-    made.meta[OWN] = function
+    made.meta[UDF] = function
     return made
 
 
-def _name_of(function: OwnFunction) -> str:
+def _name_of(function: Udf) -> str:
     return f"corollary_{sha256(repr(function).encode()).hexdigest()[:24]}"
 
 
-def own_functions(queries: Iterable[Node]) -> Mapping[str, OwnFunction]:
+def udfs_in(queries: Iterable[Node]) -> Mapping[str, Udf]:
     """Return the functions that queries call, by name."""
     return {
-        node.this: node.meta[OWN]
+        node.this: node.meta[UDF]
         for query in queries
         for node in query.find_all(exp.Anonymous)
-        if OWN in node.meta
+        if UDF in node.meta
     }
 
 
-def evaluate_own(
+def evaluate_by_udf(
     what: Expression | Condition,
     sides: Sequence[Expression],
     values: Mapping[str, SqlExpression],
@@ -125,5 +125,5 @@ def evaluate_own(
     columns = [
         nodes.cast(values[name].value, dialect.type_name(type_)) for name, type_ in types.items()
     ]
-    function = EvaluateOwn(what, tuple(types.items()), result)
-    return call_own(function, exp.Boolean(this=True), *columns), result
+    function = EvaluateExpression(what, tuple(types.items()), result)
+    return call_udf(function, exp.Boolean(this=True), *columns), result

@@ -15,11 +15,11 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
-from corollary.sqlgen.compiled import Form
+from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.dialect import NotExactError
 from corollary.sqlgen.expressions import type_of
 
-Needs = frozenset[tuple[Form, str]]
+Needs = frozenset[tuple[Representation, str]]
 """Variables in the forms that are needed."""
 
 
@@ -101,7 +101,7 @@ def looked_up_names(pipeline: Pipeline) -> set[str]:
     return found
 
 
-class VariableForms:
+class VariableRepresentations:
     """The forms of the variables of a pipeline.
 
     Args:
@@ -140,15 +140,15 @@ class VariableForms:
                 case _:
                     assert_never(stage)
 
-    def form(self, name: str) -> Form:
+    def form(self, name: str) -> Representation:
         """Return the form in which a variable is carried from stage to stage."""
-        return Form.CODE if name in self._coded else Form.VALUE
+        return Representation.CODE if name in self._coded else Representation.VALUE
 
-    def head_form(self, column: int) -> Form:
+    def head_representation(self, column: int) -> Representation:
         """Return the form of a variable in a column of the head."""
         slot = self._pipeline.head[column]
         if column in self._values or not isinstance(slot, Variable):
-            return Form.VALUE
+            return Representation.VALUE
         return self.form(slot.name)
 
     def _slot_needs(self, slots: Iterable[Slot]) -> Needs:
@@ -158,14 +158,16 @@ class VariableForms:
 
     def _value_needs(self, *expressions: Expression) -> Needs:
         return frozenset(
-            (Form.VALUE, variable.name) for each in expressions for variable in variables_of(each)
+            (Representation.VALUE, variable.name)
+            for each in expressions
+            for variable in variables_of(each)
         )
 
     def needs(self) -> list[Needs]:
         """Return for each stage the variables, in their forms, that are needed after it."""
         head = self._pipeline.head
         needed: Needs = frozenset(
-            (self.head_form(at), slot.name)
+            (self.head_representation(at), slot.name)
             for at, slot in enumerate(head)
             if isinstance(slot, Variable)
         )
