@@ -1,6 +1,6 @@
 """From a statement to its query tree: blocks, set operations, VALUES, WITH, ORDER BY, LIMIT."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -211,14 +211,21 @@ class QueryBinder:
             found = " and ".join(str(width) for width in dict.fromkeys(widths))
             message = f"The queries have {found} columns."
             raise session.error("C1315", message, node, "select as many columns in each of them")
+        rows = [[ConstantValue(None, c.type) for c in output_columns(each)] for each in branches]
+        names = [column.name for column in output_columns(branches[0])]
+        titles = [f"Column {at}, `{name}`," for at, name in enumerate(names, 1)]
+        return self._column_types(rows, titles, node)
+
+    def _column_types(
+        self, rows: Sequence[Sequence[Expression]], titles: Sequence[str], node: exp.Expr
+    ) -> list[Type]:
+        """Return the types that the values of rows have together, column by column."""
         types = []
-        for index in range(widths[0]):
-            columns = [output_columns(branch)[index] for branch in branches]
-            values: list[Expression] = [ConstantValue(None, c.type) for c in columns]
-            type_ = common_type(values)
+        for values, title in zip(zip(*rows, strict=True), titles, strict=True):
+            type_ = common_type(list(values))
             if type_ is None:
-                site = ExpressionBinder(session, Scope(), "").site(node)
-                raise mismatch(site, values, f"Column {index + 1}, `{columns[0].name}`,")
+                site = ExpressionBinder(self.session, Scope(), "").site(node)
+                raise mismatch(site, values, title)
             types.append(type_)
         return types
 
@@ -235,14 +242,8 @@ class QueryBinder:
             if len(rows[-1]) != len(rows[0]):
                 message = f"The first row has {len(rows[0])} values, and this one {len(rows[-1])}."
                 raise session.error("C1315", message, row, "write as many values in each row")
-        types = []
-        for index in range(len(rows[0])):
-            values = [row[index] for row in rows]
-            type_ = common_type(values)
-            if type_ is None:
-                site = binder.site(node)
-                raise mismatch(site, values, f"Column {index + 1} of VALUES")
-            types.append(type_)
+        titles = [f"Column {at} of VALUES" for at in range(1, len(rows[0]) + 1)]
+        types = self._column_types(rows, titles, node)
         typed = tuple(
             tuple(
                 each if type_ == UNTYPED else convert(each, type_)

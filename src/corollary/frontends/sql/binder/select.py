@@ -141,12 +141,8 @@ class GroupReader:
 
     def _key(self, node: exp.Expr) -> int:
         """Return the number of a key, which an ordinal or an alias may stand for."""
-        position = ordinal_of(node)
+        position = _ordinal(node, len(self.items), self.session)
         if position is not None:
-            if not 1 <= position <= len(self.items):
-                message = f"There is no column {position} in the SELECT."
-                note = f"write a number from 1 to {len(self.items)}"
-                raise self.session.error("C1314", message, node, note)
             if any(item.is_star for item in self.items[:position]):
                 message = "A number cannot count the columns of `*`."
                 raise self.session.error("C1314", message, node, "name the column")
@@ -175,12 +171,16 @@ def _cube(parts: list[KeySet]) -> list[KeySet]:
     ]
 
 
-def ordinal_of(node: exp.Expr) -> int | None:
-    """Return the integer that a node is written as: it is the number of a column."""
+def _ordinal(node: exp.Expr, width: int, session: BindingSession) -> int | None:
+    """Return the number of a column of the SELECT that a node is; None if it is no integer."""
     sign, inner = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
-    if isinstance(inner, exp.Literal) and not inner.is_string and inner.this.isdigit():
-        return sign * int(inner.this)
-    return None
+    if not isinstance(inner, exp.Literal) or inner.is_string or not inner.this.isdigit():
+        return None
+    position = sign * int(inner.this)
+    if not 1 <= position <= width:
+        message = f"There is no column {position} in the SELECT."
+        raise session.error("C1314", message, node, f"write a number from 1 to {width}")
+    return position
 
 
 # --- blocks --------------------------------------------------------------------------------------
@@ -446,11 +446,8 @@ def ordered_terms(
     term = node.this
     if isinstance(term, exp.Var) and term.name.upper() == "ALL":
         return [(index, term) for index in range(len(columns))]
-    position = ordinal_of(term)
+    position = _ordinal(term, len(columns), session)
     if position is not None:
-        if not 1 <= position <= len(columns):
-            message = f"There is no column {position} in the SELECT."
-            raise session.error("C1314", message, term, f"write a number from 1 to {len(columns)}")
         return [(position - 1, term)]
     if isinstance(term, exp.Column) and qualifier_of(term) is None:
         named = [i for i, c in enumerate(columns) if c.name.lower() == term.name.lower()]

@@ -58,21 +58,13 @@ def double_literal(text: str, node: exp.Expr, session: BindingSession) -> Consta
 
 def decimal_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
     """Return the value of `1.50`, a decimal of three digits."""
-    value = Decimal(text)
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    if exponent > 0:
-        value = Decimal(int(value)) if exponent < DECIMAL_MAX_DIGITS else value
-        digits, exponent = digits + (0,) * exponent, 0
-    scale = -exponent
-    significant = len("".join(map(str, digits)).lstrip("0"))
-    precision = max(significant, scale, 1)
-    if precision > DECIMAL_MAX_DIGITS:
+    found = _decimal_value(Decimal(text), session.span(node))
+    if found is None:
         message = f"`{text[:50]}` has more than {DECIMAL_MAX_DIGITS} digits."
         raise session.error(
             "C1309", message, node, "write it with an exponent, `1e0`, for a DOUBLE"
         )
-    return ConstantValue(value, decimal(precision, scale), session.span(node))
+    return found
 
 
 def text_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
@@ -142,7 +134,7 @@ def value_literal(value: object, span: Span | None) -> Expression | None:
             return None
 
 
-def _decimal_value(value: Decimal, span: Span | None) -> Expression | None:
+def _decimal_value(value: Decimal, span: Span | None) -> ConstantValue | None:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or value.adjusted() > DECIMAL_MAX_DIGITS:
         return None
