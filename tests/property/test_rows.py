@@ -16,7 +16,7 @@ from corollary.engines.local.storage import table
 from corollary.engines.local.storage.rows import permutation
 from corollary.errors import LimitError
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
-from support.maintained_database import MIXED
+from support.maintained_database import MIXED, Judged
 from support.selection import examples
 
 ALGORITHMS = ("auto", "counting", "epf", "ranked", "dred", MIXED)
@@ -40,6 +40,27 @@ def run_scenarios(count: int) -> None:
 def test_maintained_is_recomputed(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_stages, "FEW_TUPLES", few)
     run_scenarios(EXAMPLES)
+
+
+@pytest.mark.parametrize("few", [0, 64])
+def test_probes_by_fewer_columns(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_stages, "FEW_TUPLES", few)
+    monkeypatch.setattr(table, "PARTIAL_MIN_TUPLES", 0)
+    for limit in ("PARTIAL_MAX_TUPLES", "SCANNED_MAX_DISTINCT"):
+        monkeypatch.setattr(table, limit, 1 << 20)
+    run_scenarios(EXAMPLES)
+    judged = Judged(
+        """
+.decl e(x: number, y: number, z: number)
+.decl f(x: number)
+.decl p(x: number, y: number)
+p(x, y) :- f(x), e(x, y, 3).
+""",
+        "auto",
+    )
+    judged.step(({"e": {(1, 2, 3), (1, 4, 5), (2, 2, 3), (2, 3, 4)}, "f": {(1,)}}, {}))
+    judged.step(({"e": {(2, 9, 3), (2, 8, 1)}, "f": {(2,)}}, {"e": {(1, 2, 3)}}))
+    judged.db.close()
 
 
 # --- mutants -------------------------------------------------------------------------------------

@@ -14,8 +14,16 @@ Order = tuple[int, ...]
 
 def orders(pipelines: Iterable[Pipeline]) -> Mapping[str, tuple[Order, ...]]:
     """Return the orders of every relation that the pipelines probe with bound columns."""
+    pipelines = [*pipelines]
+    probes = (each for pipeline in pipelines for each in pipeline.stages if isinstance(each, Probe))
+    arity = {each.source.relation: len(each.slots) for each in probes}
+    probed = probed_columns(pipelines)
+    return {name: chain_cover(sets, arity[name]) for name, sets in probed.items()}
+
+
+def probed_columns(pipelines: Iterable[Pipeline]) -> Mapping[str, set[frozenset[int]]]:
+    """Return for every relation the sets of columns that are bound when pipelines probe it."""
     bound: dict[str, set[frozenset[int]]] = {}
-    arity: dict[str, int] = {}
     for pipeline in pipelines:
         for stage in pipeline.stages:
             if not isinstance(stage, Probe) or not (stage.bound or stage.extreme):
@@ -25,8 +33,7 @@ def orders(pipelines: Iterable[Pipeline]) -> Mapping[str, tuple[Order, ...]]:
                 sets.add(frozenset(stage.bound))
             if stage.extreme is not None:
                 sets.add(frozenset((*stage.bound, stage.extreme.column)))
-            arity[stage.source.relation] = len(stage.slots)
-    return {name: chain_cover(sets, arity[name]) for name, sets in bound.items()}
+    return bound
 
 
 def chain_cover(sets: Iterable[frozenset[int]], arity: int) -> tuple[Order, ...]:

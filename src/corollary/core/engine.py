@@ -3,7 +3,7 @@
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
@@ -523,8 +523,19 @@ class Engine(Protocol):
             max_rows: the number of tuples that are returned at most.
         """
 
-    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
-        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
+    def arrange(
+        self,
+        relation: str,
+        orders: Iterable[tuple[int, ...]],
+        probed: Iterable[Collection[int]],
+    ) -> None:
+        """Sort the tuples of a relation for plans and the index.
+
+        Args:
+            relation: its name.
+            orders: of its columns, which the plans want.
+            probed: the sets of columns by which it will be probed.
+        """
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes.

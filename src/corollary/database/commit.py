@@ -199,6 +199,7 @@ class CommitOutcome:
     commit_number: int | None = None
     is_repeated: bool = False
     published: "PublishResult | None" = None
+    created: frozenset[str] = frozenset()
     program: LoadedProgram | None = None
     plan: Sequence[RelationPlan] = ()
     failures: list[Diagnostic] = field(default_factory=list)
@@ -231,6 +232,8 @@ def commit(state: DatabaseState, store: Store, request: TransactionRequest) -> C
             with within_seconds(state.limits):
                 outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
             if outcome.commit_number is not None and not outcome.is_repeated:
+                if outcome.created:
+                    state.arrange_for_changes(outcome.created)
                 store.fold_if_due(state)
             if request.publishes and not request.is_dry:
                 state.console.enter(Phase.PUBLISH)
@@ -375,7 +378,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         number = store.record(state, pending, state.planner.stored_payload(payload, pending.stored))
         state.accept(pending, run, number)
         state.day = None
-    outcome.commit_number = number
+    outcome.commit_number, outcome.created = number, pending.created
     return outcome
 
 

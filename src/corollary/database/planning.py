@@ -16,7 +16,7 @@ from corollary.core.once import once_per_program, stored_relations
 from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
-from corollary.core.states import State
+from corollary.core.states import CHANGES, State
 from corollary.core.statistics import Statistics
 from corollary.data_class import dataclass
 from corollary.database.counters import StatsRecorder, StratumRecord
@@ -161,33 +161,51 @@ class Planner:
         if known is not None and (made := known.by_magnitudes.get(magnitudes)) is not None:
             return known.update, made
         variants = known or self._new_variants(before, after, changes, demand, refilled)
-        update, placed = variants.update, variants.placed
         named = self._named if algorithm is None else parse_algorithms(algorithm)
         sizes = ChangeSizes(changes, self._work, is_first, self._corrections)
-        chosen = choose_algorithms(update, named, sizes)
-        algorithms = tuple(
-            (name, choice.algorithm, choice.budget is None) for name, (_, choice) in chosen.items()
-        )
-        made = variants.by_algorithms.get(algorithms)
-        if made is None:
-            made = maintain(
-                update,
-                chosen,
-                places=placed.places,
-                make_final_steps=partial(evaluate_events, goals=demand.goals),
-                is_traced=is_traced,
-                is_strict=self._is_strict,
-            )
-            variants.by_algorithms[algorithms] = made
-        else:
-            choices = {name: choice for name, (_, choice) in chosen.items()}
-            made = replace(made, choices=choices)
+        made = self._variant(variants, named, sizes, demand.goals, is_traced=is_traced)
         variants.by_magnitudes[magnitudes] = made
         if key is not None and known is None:
             if len(self._plans) >= CACHE_MAX_PLANS:
                 self._plans.clear()
             self._plans[key] = variants
-        return update, made
+        return variants.update, made
+
+    def plan_few(self, program: NormalProgram, changed: Collection[str]) -> Plan:
+        """Return the plan for a few changes of some relations, which is not kept."""
+        self._measure(program)
+        changes = {name: dict.fromkeys(CHANGES, 1) for name in changed}
+        variants = self._new_variants(program, program, changes, Demand(), frozenset())
+        sizes = ChangeSizes(changes, self._work, is_first=False, corrections=self._corrections)
+        return self._variant(variants, self._named, sizes, frozenset(), is_traced=False).plan
+
+    def _variant(
+        self,
+        variants: _PlanVariants,
+        named: Callable[[str], Algorithm],
+        sizes: ChangeSizes,
+        goals: frozenset[str],
+        *,
+        is_traced: bool,
+    ) -> Maintenance:
+        """Return the plan with the algorithms that suit changes of some sizes."""
+        update = variants.update
+        chosen = choose_algorithms(update, named, sizes)
+        algorithms = tuple(
+            (name, choice.algorithm, choice.budget is None) for name, (_, choice) in chosen.items()
+        )
+        made = variants.by_algorithms.get(algorithms)
+        if made is not None:
+            return replace(made, choices={name: choice for name, (_, choice) in chosen.items()})
+        made = variants.by_algorithms[algorithms] = maintain(
+            update,
+            chosen,
+            places=variants.placed.places,
+            make_final_steps=partial(evaluate_events, goals=goals),
+            is_traced=is_traced,
+            is_strict=self._is_strict,
+        )
+        return made
 
     def _new_variants(
         self,

@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any
 
 from corollary.active.events import observed_change, required_changes
+from corollary.analysis.orders import probed_columns
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import Engine, Limits
@@ -22,9 +23,10 @@ from corollary.core.plans import (
     Plan,
     effect_relation,
     event_relation,
+    pipelines_of,
     working_relation,
 )
-from corollary.core.program import NormalProgram, Program, Reaction, Relation
+from corollary.core.program import ActiveRules, NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.access.principals import OWNER, Principal
 from corollary.database.counters import ProgressRecorder
@@ -332,37 +334,32 @@ class DatabaseState:
             self.planner.drop_plans(pending.after.normal)
             self.declare_event_relations()
 
-    def arrange_for_changes(self) -> None:
-        """Sort large relations in the orders that maintaining a change of any relation will need.
+    def arrange_for_changes(self, views: Collection[str]) -> None:
+        """Sort large relations in the orders that maintaining views will probe.
 
-        A first evaluation in bulk needs none of them, and each process would sort them again.
+        A first evaluation in bulk needs none of them; the first change would wait for all. Changes
+        are expected of large relations: small ones rather describe than record.
         """
         program, engine = self.planned_program, self.engine
         stored = (each for each in program.relations.values() if each.is_stored)
-        sizes = {each.name: engine.size(each.name) for each in stored}
         large = {
-            name
-            for name, size in sizes.items()
-            if ARRANGED_MIN_TUPLES <= size <= ARRANGED_MAX_TUPLES
+            each.name
+            for each in stored
+            if ARRANGED_MIN_TUPLES <= engine.size(each.name) <= ARRANGED_MAX_TUPLES
         }
         if not large:
             return
-        changes = {
-            name: dict.fromkeys(CHANGES, 1)
-            for name, relation in program.relations.items()
-            if not relation.is_derived and WORKING_SEPARATOR not in name and sizes.get(name)
-        }
+        part = _without_others(program, views)
+        changed = [
+            name
+            for name in large
+            if not part.relations[name].is_derived and WORKING_SEPARATOR not in name
+        ]
         with suppress(InputError):  # an algorithm that was asked for does not suit all changes
-            _, maintenance = self.planner.plan(
-                program,
-                program,
-                changes,
-                self.demand(program, is_bounded=True),
-                None,
-                is_traced=False,
-            )
-            for name in large & maintenance.plan.orders.keys():
-                engine.arrange(name, maintenance.plan.orders[name])
+            plan = self.planner.plan_few(part, changed)
+            probed = probed_columns(pipelines_of(plan))
+            for name in large & probed.keys():
+                engine.arrange(name, plan.orders[name], probed[name])
 
     def note_no_change(self, after: LoadedProgram) -> None:
         """Take over a program that derives the same tuples, without a commit."""
@@ -424,6 +421,22 @@ class DatabaseState:
                 None,
                 "open it again with `corollary.open`, or read before it is closed",
             )
+
+
+def _without_others(program: NormalProgram, views: Collection[str]) -> NormalProgram:
+    """Return a program in which all relations but some views are base relations."""
+    relations = {
+        name: each if name in views else replace(each, is_derived=False, is_virtual=False)
+        for name, each in program.relations.items()
+    }
+    return replace(
+        program,
+        relations=relations,
+        rules=tuple(each for each in program.rules if each.head.relation in views),
+        aggregations=tuple(each for each in program.aggregations if each.relation in views),
+        active=ActiveRules(),
+        subsumption={name: each for name, each in program.subsumption.items() if name in views},
+    )
 
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:

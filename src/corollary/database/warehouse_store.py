@@ -459,7 +459,7 @@ class WarehouseStore:
         """
         number, normal, known = state.commits, state.loaded.normal, state.planner.payload
         if not self._folded:
-            state.arrange_for_changes()
+            state.arrange_for_changes(normal.relations.keys())
         stored = [name for name, each in normal.relations.items() if each.is_stored]
         max_commits = 0 if is_complete else FOLD_MAX_COMMITS
         stale = stale_snapshots(self.warehouse.catalog, stored, number, max_commits)

@@ -364,6 +364,25 @@ def test_an_order_that_nobody_reads_follows_later(spread: int, *, few: bool) -> 
             )
 
 
+@pytest.mark.parametrize("few", [True, False])
+def test_a_key_is_checked_without_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, *, few: bool
+) -> None:
+    monkeypatch.setattr("corollary.engines.local.storage.table.PARTIAL_MIN_TUPLES", 1)
+    table, codes = Table((NUMBER,) * 3), ZERO_CODE + np.arange(60)
+    table.insert([codes // 3, ZERO_CODE + codes % 2, ZERO_CODE + codes % 3], 60)
+    table.commit()
+    for last, is_there in ((ZERO_CODE + 1, True), (ZERO_CODE + 7, False)):
+        row = (int(codes[5]) // 3, ZERO_CODE + 9, last)  # three tuples have its first column
+        if few:
+            table.insert_rows([row])
+        else:
+            table.insert(columns_of([row], 3), 1)
+        assert table.has_match((0, 2)) is is_there
+        table.rollback()
+    assert [*table.old_layers()] == [(0, 1, 2)]
+
+
 def test_an_order_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.engines.local.storage.table.DEFERRED_MIN_TUPLES", 10)
     table = Table((NUMBER, NUMBER))

@@ -240,10 +240,12 @@ def _prepare_cut(warehouse: Warehouse, oldest: int, console: Console) -> tuple[H
 
 
 def _cut(warehouse: Warehouse, oldest: int) -> HistoryCut | None:
-    """Return the cut before a commit, if there are snapshots to start from."""
+    """Return the cut before a commit, if there are snapshots and an index to start from.
+
+    Whole relations that were recorded are snapshots, too; ranks and counts are in an index only.
+    """
     held, relations = read_inventory(warehouse.catalog), stored_relations_at(warehouse, oldest)
-    taken = {each.commit for snapshots in held.snapshots.values() for each in snapshots}
-    for fold in sorted((at for at in taken if held.fold <= at <= oldest), reverse=True):
+    for fold in sorted((at for at in held.indexes if held.fold <= at <= oldest), reverse=True):
         if not warehouse.catalog.relations_to_fold(relations, fold):
             return HistoryCut(oldest, fold, relations)
     return None

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -224,7 +224,7 @@ class LocalEngine(SinglePlacement):
             }
             for box in boxes
         ]
-        words = table.within(coded)
+        words = table.arrangement(table.primary_order).within(coded)
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
     def lookup(
@@ -245,7 +245,7 @@ class LocalEngine(SinglePlacement):
         keys = [
             dictionary.encode_python([given[each]], types[each]) for each in order[: len(bound)]
         ]
-        words = table.matches(order, keys)
+        words = table.arrangement(order).with_key(keys)
         if len(words) > max_rows:
             return None
         layout = table.arrangement(order).layout
@@ -256,10 +256,19 @@ class LocalEngine(SinglePlacement):
 
     # --- index files ---------------------------------------------------------------------------
 
-    def arrange(self, relation: str, orders: Iterable[Sequence[int]]) -> None:
-        """Sort the tuples of a relation by its columns in some orders, for plans and the index."""
+    def arrange(
+        self,
+        relation: str,
+        orders: Iterable[tuple[int, ...]],
+        probed: Iterable[Collection[int]],
+    ) -> None:
+        """Sort the tuples of a relation for plans and the index, unless they are found quickly."""
+        table = self._tables[relation]
         for order in orders:
-            self._tables[relation].arrangement(tuple(order))
+            table.want(order)
+        for columns in probed:
+            order, _ = table.probe_order(tuple(sorted(columns)), is_single=True)
+            table.arrangement(order)
 
     def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """Yield the files of an index of the OLD state of relations: name and bytes.

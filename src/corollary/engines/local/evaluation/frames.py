@@ -105,9 +105,10 @@ class VariableOperand:
 class ConstantOperand:
     """A constant in an argument place."""
 
-    __slots__ = ("_block", "range")
+    __slots__ = ("_block", "code", "range")
 
     def __init__(self, code: int) -> None:
+        self.code = code
         self.range = range_of_code(code)
         self._block = np.full(CONSTANT_BLOCK_ROWS, code, np.int64)
 

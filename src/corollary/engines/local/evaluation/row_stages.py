@@ -99,7 +99,7 @@ class _ProbeRows:
         self._tables = stage.tables
         self._relation, self._state = probe.source.relation, probe.source.state
         self._order = order = stage.order_in(stage.tables[self._relation])
-        length = len(probe.bound)
+        length = stage.key_length
         self._is_scan = not length
         self._key = permutation(tuple([registers.of(probe.slots[each]) for each in order[:length]]))
         reads: list[int] = []
@@ -107,9 +107,11 @@ class _ProbeRows:
         bound: dict[str, int] = {}
         for position, column in enumerate(order[length:], length):
             slot = probe.slots[column]
-            if not isinstance(slot, logic.Variable):
+            if isinstance(slot, logic.Constant):
+                self._equals.append((registers.of(slot), position))
+            elif not isinstance(slot, logic.Variable):
                 continue
-            if slot.name in registers.names:
+            elif slot.name in registers.names:
                 self._equals.append((registers.names[slot.name], position))
             elif slot.name in stage.needed or any(
                 slot == other for other in probe.slots[:column] + probe.slots[column + 1 :]

@@ -12,6 +12,7 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Probe, names_rea
 from corollary.engines.local.evaluation import expressions, matches
 from corollary.engines.local.evaluation.frames import (
     EMPTY_FRAME,
+    ConstantOperand,
     Frame,
     VariableScope,
     overflow_mask,
@@ -38,6 +39,7 @@ class ProbeStage:
         probe: as it is written.
         tables: what it reads.
         needed: the variables that later stages read.
+        key_length: how many columns of the order are looked up, once that is chosen.
         is_joined_further: whether a later stage joins the rows again.
     """
 
@@ -58,12 +60,17 @@ class ProbeStage:
         self.needed = needed
         self._is_bag = is_bag
         self._order: Order | None = None
+        self.key_length = 0
         self.is_joined_further = False
 
-    def _arrange(self, order: Order) -> None:
-        """Set the order to probe in, and with it which position of a match holds which variable."""
-        self._order = order
-        length = len(self.probe.bound)
+    def _arrange(self, order: Order, length: int) -> None:
+        """Set the order to probe in, and with it which position of a match holds which variable.
+
+        Args:
+            order: of the columns.
+            length: how many of the first ones are looked up; other bound ones are compared.
+        """
+        self._order, self.key_length = order, length
         self._keys = [self._operands[column] for column in order[:length]]
         names = [
             (slot.name, position)
@@ -80,11 +87,17 @@ class ProbeStage:
             elif name in self.needed or occurrences.count(name) > 1:
                 self._reads.append((name, position))
                 bound.add(name)
+        self._constants = [  # that the match must agree with
+            (operand.code, position)
+            for position, column in enumerate(order[length:], length)
+            if isinstance(operand := self._operands.get(column), ConstantOperand)
+        ]
         compared = {name for name, _ in self._equals}
         self._carried = [name for name in self._known if name in self.needed | compared]
-        self._is_test = not self._reads and not self._equals
+        self._is_test = not self._reads and not self._equals and not self._constants
         # Only a projection can make equal rows: of the tuples, or of the frame.
-        used = len(self._keys) + len(self._reads) + len(self._equals)
+        compared_count = len(self._equals) + len(self._constants)
+        used = len(self._keys) + len(self._reads) + compared_count
         self._is_projection = used < len(order) or len(self._carried) < len(self._known)
 
     @property
@@ -111,12 +124,14 @@ class ProbeStage:
     def order_in(self, table: Table) -> Order:
         """Return the order to probe in, which is chosen once."""
         if self._order is None:
-            self._arrange(self._choose_order(table))
+            self._arrange(*self._choose_order(table))
         assert self._order is not None
         return self._order
 
-    def _choose_order(self, table: Table) -> Order:
-        return table.order_for(self.probe.bound)
+    def _choose_order(self, table: Table) -> tuple[Order, int]:
+        bound = self.probe.bound
+        is_single = not any(isinstance(self.probe.slots[each], Variable) for each in bound)
+        return table.probe_order(bound, is_single=is_single and not self._known)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with the tuples that match."""
@@ -168,6 +183,9 @@ class ProbeStage:
         same: Mask | None = None
         for name, position in self._equals:
             equal = columns[name] == layout.unpack_column(words, position)
+            same = equal if same is None else same & equal
+        for code, position in self._constants:
+            equal = layout.unpack_column(words, position) == code
             same = equal if same is None else same & equal
         joined = Frame(columns, count)
         if same is not None:

@@ -227,7 +227,7 @@ class _Comparison:
         keys = self.arrangement.layout.prefix_keys(changed, length)
         is_first = first_mask(keys)
         if self.arranged.is_descending:
-            is_first = np.append(is_first[1:], True)
+            is_first = np.roll(is_first, -1)  # the last of each
         return changed[is_first]
 
     def _partitions(self) -> tuple[Words, Before | None]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corollary.core.states import State
-from corollary.engines.local.storage.code_range import CodeInterval
+from corollary.engines.local.storage.code_range import CodeInterval, Codes
 from corollary.engines.local.storage.layout import Layout, Mask, Row, Words
 from corollary.engines.local.storage.runs import (
     SINGLE_RUN_MAX_WORDS,
@@ -25,6 +25,7 @@ from corollary.engines.local.storage.runs import (
     is_member,
     merge_words,
     net_change,
+    sort_distinct,
     subtract_words,
 )
 from corollary.engines.local.storage.sorting import sort_words
@@ -191,6 +192,59 @@ class Arrangement:
                 listed = [word for word in listed if not has_word(absent, word)]
             found += map(self.layout.unpack_row, listed)
         return found
+
+    def within(self, boxes: Sequence[Mapping[int, CodeInterval]]) -> Words:
+        """Return the tuples of NEW whose codes are in the intervals of one of several boxes."""
+        found = [
+            words
+            for layer in self.layers(State.NEW)
+            for box in boxes
+            if len(words := layer.within(box, self.layout))
+        ]
+        return sort_distinct(np.concatenate(found)) if found else self.layout.empty
+
+    def with_key(self, keys: Sequence[Codes]) -> Words:
+        """Return the tuples of NEW with some codes, one in each array, in the first columns."""
+        layout = self.layout
+        if layout.overflow_mask(keys) is not None:
+            return layout.empty
+        found = [layout.empty]
+        for layer in self.layers(State.NEW):
+            starts, ends = layer.run.ranges(layout, list(keys), 1)
+            words = layer.run.slice(int(starts[0]), int(ends[0]))
+            mask = layer.present_mask(words) if len(words) else None
+            found.append(words if mask is None else words[mask])
+        return merge_words(*found)
+
+    def count_matches(self, words: Words, length: int, compared: Sequence[int]) -> int:
+        """Return how many pairs of a word and a tuple of NEW agree in some columns.
+
+        Args:
+            words: of this order.
+            length: how many first columns are looked up.
+            compared: the positions of others, which are compared.
+        """
+        layout = self.layout
+        keys = [layout.unpack_column(words, at) for at in range(length)]
+        layers = self.layers(State.NEW)
+        # What is excluded lies in one of the runs, so that its copies there are subtracted.
+        absent = [MemoryRun(each) for each in (layers[0].excluded if layers else ())]
+        count = 0
+        for sign, runs in ((1, [each.run for each in layers]), (-1, absent)):
+            for run in runs:
+                starts, ends = run.ranges(layout, keys, len(words))
+                sizes = ends - starts
+                if not compared:
+                    count += sign * int(sizes.sum())
+                    continue
+                rows = np.arange(len(words)).repeat(sizes)
+                shift = starts - (sizes.cumsum() - sizes)
+                found, wanted = run.take(np.arange(len(rows)) + shift[rows]), words[rows]
+                is_equal = np.ones(len(rows), np.bool_)
+                for at in compared:
+                    is_equal &= layout.unpack_column(found, at) == layout.unpack_column(wanted, at)
+                count += sign * int(np.count_nonzero(is_equal))
+        return count
 
     @property
     def nbytes(self) -> int:

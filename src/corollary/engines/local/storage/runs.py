@@ -367,6 +367,24 @@ def append_run(runs: list[SortedRun], words: Words) -> None:
     runs.append(MemoryRun(words))
 
 
+def is_prefix_key(words: Words, layout: Layout, length: int) -> bool:
+    """Return whether no two of the sorted words agree in the first columns."""
+    if layout.is_narrow:
+        keys = layout.prefix_keys(words, length)
+        return not np.count_nonzero(keys[1:] == keys[:-1])
+    # Words of bytes are slow to compare: look at the columns instead.
+    rows: Codes | None = None
+    for at in reversed(range(length)):
+        codes = layout.unpack_column(words, at)
+        if rows is None:
+            rows = (codes[1:] == codes[:-1]).nonzero()[0]
+        else:
+            rows = rows[codes[rows + 1] == codes[rows]]
+        if not len(rows):
+            return True
+    return False
+
+
 def estimate_distinct_values(words: Words, layout: Layout) -> tuple[int, ...]:
     """Return estimates of the number of distinct values of every column."""
     size = len(words)

@@ -8,7 +8,7 @@ import numpy as np
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
-from corollary.engines.local.storage.code_range import CodeInterval, CodeRange, Codes
+from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Row, Words
 from corollary.engines.local.storage.rows import (
     LooseChange,
@@ -19,13 +19,12 @@ from corollary.engines.local.storage.rows import (
 )
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
-    MemoryRun,
     PendingProbe,
     SortedRun,
     compare_words,
     estimate_distinct_values,
     is_member,
-    merge_words,
+    is_prefix_key,
     sort_distinct,
     subtract_words,
 )
@@ -36,14 +35,17 @@ BITMAP_MIN_LOOKUPS = 1 << 10
 BITMAP_MAX_BITS = 27
 """The maximum width of tuples in a table with a bitmap."""
 
-BITMAP_BITS_PER_LOOKUP = 256
-"""A bitmap is built only if it has at most this many bits for each lookup so far…"""
-
-BITMAP_BITS_PER_TUPLE = 64
-"""…and at most this many for each tuple."""
+BITMAP_BITS_PER_LOOKUP, BITMAP_BITS_PER_TUPLE = 256, 64
+"""A bitmap is built only if it has at most so many bits for each lookup so far, and each tuple."""
 
 DEFERRED_MIN_TUPLES, DEFERRED_FRACTION = 1 << 12, 4
 """An order that was not read while more tuples than this, and this fraction, changed is dropped."""
+
+PARTIAL_MIN_TUPLES, PARTIAL_MAX_TUPLES = 1 << 16, 16
+"""So many tuples are probed by fewer columns than are bound, where these leave so few."""
+
+SCANNED_MAX_DISTINCT, MATCHES_MAX_TUPLES = 16, 64
+"""All tuples are read for one key of columns with fewer values; so many matches are seen singly."""
 
 LOOSE_MAX_TUPLES = 256
 """An open change of more tuples than this is packed."""
@@ -164,6 +166,33 @@ class Table:
                 return order
         return (*bound, *(column for column in self.primary_order if column not in prefix))
 
+    def probe_order(self, bound: tuple[int, ...], *, is_single: bool = False) -> tuple[Order, int]:
+        """Return an order to probe in by some columns, and how many of them are its first.
+
+        A large relation is not sorted once more for columns of which some, which are the first of
+        an order that exists, leave few tuples; nor for one key with a good part of all tuples.
+        Whoever probes compares the other columns.
+
+        Args:
+            bound: the columns, at least one.
+            is_single: whether only one key is looked up.
+        """
+        order, size = self.order_for(bound), self.size(State.OLD)
+        is_there = order == self.primary_order or order in self._others
+        if is_there or size < PARTIAL_MIN_TUPLES or self.is_partitioned:
+            return order, len(bound)
+        distinct, columns = self.distinct_values(), set(bound)
+        if is_single and max(distinct[column] for column in bound) < SCANNED_MAX_DISTINCT:
+            return self.primary_order, 0
+        best = PARTIAL_MAX_TUPLES + 1, order, len(bound)
+        for each in (self.primary_order, *self._others):
+            lengths = range(1, len(each) + 1)
+            length = sum(columns.issuperset(each[:length]) for length in lengths)
+            if length:
+                found = size // max(1, *(distinct[column] for column in each[:length]))
+                best = min(best, (found, each, length))
+        return best[1:]
+
     def tuples(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
         return self.arrangement(self.primary_order if order is None else order).words(state)
@@ -254,76 +283,28 @@ class Table:
 
     def has_match(self, columns: tuple[int, ...]) -> bool:
         """Whether another tuple of NEW agrees with an added one in some columns."""
+        order, length = self.probe_order(columns)
         if self._loose is not None:
-            order = self.order_for(columns)
-            key_of = permutation(order[: len(columns)])
-            # Each agrees with itself.
-            return any(
-                len(self.matching_rows(order, key_of(row), State.NEW, 1) or (row, row)) > 1
-                for row in self._loose.added
-            )
-        arrangement = self.arrangement(self.order_for(columns))
-        layout, added = arrangement.layout, arrangement.words(State.ADDED)
-        keys = [layout.unpack_column(added, at) for at in range(len(columns))]
-        layers = arrangement.layers(State.NEW)
-        # What is excluded lies in one of the runs, so that its copies there are subtracted.
-        absent = [MemoryRun(words) for words in (layers[0].excluded if layers else ())]
-        found = -len(added)  # each agrees with itself
-        for sign, runs in ((1, [each.run for each in layers]), (-1, absent)):
-            for run in runs:
-                starts, ends = run.ranges(layout, keys, len(added))
-                found += sign * int((ends - starts).sum())
-        return found > 0
-
-    def within(self, boxes: Sequence[Mapping[int, CodeInterval]]) -> Words:
-        """Return the tuples of NEW whose codes are in the intervals of one of several boxes."""
-        main = self.arrangement(self.primary_order)
-        found = [
-            words
-            for layer in main.layers(State.NEW)
-            for box in boxes
-            if len(words := layer.within(box, self._layout))
-        ]
-        return sort_distinct(np.concatenate(found)) if found else self._layout.empty
-
-    def matches(self, order: Order, keys: Sequence[Codes]) -> Words:
-        """Return the tuples of NEW, in an order, that have one value in each of its first columns.
-
-        Args:
-            order: of the columns.
-            keys: for each of the first columns an array of one code.
-        """
+            key_of, most = permutation(order[:length]), MATCHES_MAX_TUPLES
+            same = permutation(tuple([order.index(each) for each in columns]))
+            for row in self._loose.added:
+                found = self.matching_rows(order, key_of(row), State.NEW, most)
+                if found is None and length < len(columns):
+                    break  # too many to compare them one by one
+                wanted = permutation(columns)(row)
+                # Each agrees with itself.
+                if found is None or sum(same(each) == wanted for each in found) > 1:
+                    return True
+            else:
+                return False
         arrangement = self.arrangement(order)
-        layout = arrangement.layout
-        if layout.overflow_mask(keys) is not None:
-            return layout.empty
-        found = []
-        for layer in arrangement.layers(State.NEW):
-            starts, ends = layer.run.ranges(layout, list(keys), 1)
-            words = layer.run.slice(int(starts[0]), int(ends[0]))
-            mask = layer.present_mask(words) if len(words) else None
-            found.append(words if mask is None else words[mask])
-        if not found:
-            return layout.empty
-        return found[0] if len(found) == 1 else merge_words(*found)
+        added = arrangement.words(State.ADDED)
+        compared = [order.index(each) for each in columns if each not in order[:length]]
+        return arrangement.count_matches(added, length, compared) > len(added)  # beside themselves
 
     def is_key(self, length: int, state: State) -> bool:
         """Return whether no two tuples of a state agree in the first columns."""
-        words, layout = self.tuples(state), self.layout
-        if layout.is_narrow:
-            keys = layout.prefix_keys(words, length)
-            return not np.count_nonzero(keys[1:] == keys[:-1])
-        # Words of bytes are slow to compare: look at the columns instead.
-        rows: Codes | None = None
-        for at in reversed(range(length)):
-            codes = layout.unpack_column(words, at)
-            if rows is None:
-                rows = (codes[1:] == codes[:-1]).nonzero()[0]
-            else:
-                rows = rows[codes[rows + 1] == codes[rows]]
-            if not len(rows):
-                return True
-        return False
+        return is_prefix_key(self.tuples(state), self.layout, length)
 
     def distinct_values(self) -> tuple[int, ...]:
         """Estimate the distinct values of the columns in NEW.

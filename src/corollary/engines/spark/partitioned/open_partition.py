@@ -259,7 +259,8 @@ class PartitionEngine(LocalEngine):
 
     def save_orders(self) -> None:
         """Sort the tuples in all orders."""
-        self.arrange(STORED_NAME, self._orders.values())
+        for order in self._orders.values():
+            self._tables[STORED_NAME].arrangement(order)
 
 
 def own_ranges(types: Sequence[Type], ranges: Sequence[CodeRange]) -> ColumnRanges:

@@ -45,8 +45,9 @@ class ExtremeStage(ProbeStage):
         assert stage.extreme is not None
         self._extreme: Extreme = stage.extreme
 
-    def _choose_order(self, table: Table) -> Order:
-        return _extreme_order(table, self.probe.bound, self._extreme.column)
+    def _choose_order(self, table: Table) -> tuple[Order, int]:
+        bound = self.probe.bound
+        return _extreme_order(table, bound, self._extreme.column), len(bound)
 
     def apply(self, frame: Frame) -> Frame | Iterator[Frame]:
         """Return the rows joined with an extreme match; with all, if codes have no order."""
