@@ -1,10 +1,28 @@
-"""Directed graphs: strongly connected components and shortest cycles, without Python recursion."""
+"""Directed graphs: reachable nodes, strongly connected components, shortest cycles."""
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=Hashable)
+
+
+def reachable(
+    starts: Iterable[Node], successors: Callable[[Node], Iterable[Node]]
+) -> dict[Node, None]:
+    """Return some nodes and all that can be reached from them, in the order of discovery.
+
+    >>> list(reachable(["path"], lambda name: {"path": ["path", "edge"]}.get(name, [])))
+    ['path', 'edge']
+    """
+    found = dict.fromkeys(starts)
+    work = list(found)
+    while work:
+        for node in successors(work.pop()):
+            if node not in found:
+                found[node] = None
+                work.append(node)
+    return found
 
 
 def strongly_connected_components(

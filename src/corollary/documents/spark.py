@@ -273,37 +273,28 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
     gone: dict[str, list[tuple[Any, ...]]] = {}
     for each in events:
         document, view, text = each["doc"], each["view"], each["text"]
+        changed = gone if each["op"] in ("retracted", "settled") else rows
         match each["op"]:
-            case "sure":
-                rows.setdefault("document_answer", []).append((document, view, text))
+            case "sure" | "retracted":
+                changed.setdefault("document_answer", []).append((document, view, text))
                 labels = enumerate(json.loads(text))
-                rows.setdefault("document_label", []).extend(
+                changed.setdefault("document_label", []).extend(
                     (document, view, text, place, label) for place, label in labels
-                )
-            case "retracted":
-                gone.setdefault("document_answer", []).append((document, view, text))
-                gone.setdefault("document_label", []).extend(
-                    (document, view, text, place, label)
-                    for place, label in enumerate(json.loads(text))
                 )
             case "value":
                 if each["before"] >= 0:
                     old = (document, view, each["before"])
                     gone.setdefault("document_value", []).append(old)
-                rows.setdefault("document_value", []).append((document, view, each["value"]))
-            case "waits":
-                rows.setdefault("document_waits", []).append((document, view, text))
+                changed.setdefault("document_value", []).append((document, view, each["value"]))
+            case "waits" | "settled":
+                changed.setdefault("document_waits", []).append((document, view, text))
                 since = document, view, text, each["since"]
-                rows.setdefault("document_since", []).append(since)
-            case "settled":
-                gone.setdefault("document_waits", []).append((document, view, text))
-                since = document, view, text, each["since"]
-                gone.setdefault("document_since", []).append(since)
+                changed.setdefault("document_since", []).append(since)
             case "close":
-                rows.setdefault("document_closed", []).append((document, text))
+                changed.setdefault("document_closed", []).append((document, text))
             case "refused":
                 refused = (document, view, each["seq"], text)
-                rows.setdefault("document_refused", []).append(refused)
+                changed.setdefault("document_refused", []).append(refused)
             case other:
                 raise AssertionError(other)
     with database.transaction(idempotency=key) as transaction:

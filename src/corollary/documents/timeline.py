@@ -110,8 +110,7 @@ class ViewTimeline:
         }
         places = self._places_in_time()
         ordered = sorted(
-            waiting,
-            key=lambda name: (-alone[name], places.get(waiting[name][0].since, 0), name),
+            waiting, key=lambda name: (-alone[name], places.get(waiting[name][0].since, 0), name)
         )
         return [
             AwaitedFunction(name, place, alone[name], len(waiting[name]), waiting[name][0].since)

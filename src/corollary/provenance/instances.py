@@ -368,10 +368,7 @@ def _rank_of(value: Value) -> int:
 
 
 def _select_instances(
-    rules: Sequence[RuleReader],
-    tables: Sequence[pa.Table],
-    wanted: Mapping[int, Wanted],
-    most: int,
+    rules: Sequence[RuleReader], tables: Sequence[pa.Table], wanted: Mapping[int, Wanted], most: int
 ) -> Iterator[tuple[int, Found]]:
     """Yield the instances of each tuple: those that can matter, with the smallest guesses first."""
     if sum(table.num_rows for table in tables) <= min(FEW_INSTANCES, most):
@@ -421,11 +418,7 @@ def _all_instances(
 
 
 def _guesses(
-    rule: RuleReader,
-    at: int,
-    table: pa.Table,
-    bounds: Mapping[int, int],
-    ranks: Mapping[int, int],
+    rule: RuleReader, at: int, table: pa.Table, bounds: Mapping[int, int], ranks: Mapping[int, int]
 ) -> np.ndarray[Any, Any]:
     """Return columns of the instances that can matter.
 

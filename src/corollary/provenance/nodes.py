@@ -1,6 +1,7 @@
 """What answers are made of: nodes, rules, cuts, attempts, changes, each with its JSON."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -310,6 +311,16 @@ class ProofNode:
         if self.attempts:
             found["attempts"] = [each.to_json() for each in self.attempts]
         return found
+
+
+def shift_node(node: ProofNode, by: int) -> ProofNode:
+    """Return a node whose id, and those that it names, are larger."""
+    return replace(
+        node,
+        id=node.id + by,
+        premises=tuple(each + by for each in node.premises),
+        notes=tuple(each + by for each in node.notes),
+    )
 
 
 @dataclass(frozen=True, slots=True)

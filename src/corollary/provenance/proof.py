@@ -5,6 +5,7 @@ from dataclasses import field
 from html import escape
 from typing import Any
 
+from corollary.core.graph import reachable
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkUsed
 from corollary.provenance.nodes import (
@@ -79,14 +80,8 @@ class Proof:
     @property
     def tuples(self) -> frozenset[int]:
         """The ids of the tuples that the goal's tuple is derived from, and its own."""
-        if not self.nodes:
-            return frozenset()
-        found, work = {0}, [0]
-        while work:
-            new = set(self.nodes[work.pop()].premises) - found
-            found |= new
-            work.extend(new)
-        return frozenset(found)
+        root = [0] if self.nodes else []
+        return frozenset(reachable(root, lambda number: self.nodes[number].premises))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""

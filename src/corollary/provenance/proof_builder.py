@@ -14,18 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from heapq import heappop, heappush
 
+from corollary.core.graph import reachable
 from corollary.core.logic import Value
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
 from corollary.provenance.instances import Fact, InstanceFinder, Wanted
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import CutReason, Row
-from corollary.provenance.proof_graph import (
-    INFINITE,
-    KnownInstance,
-    ProofGraph,
-    instance_height,
-)
+from corollary.provenance.proof_graph import INFINITE, KnownInstance, ProofGraph, instance_height
 
 Choice = dict[int, KnownInstance | None]
 """A proof: for each of its tuples the instance that derives it, None for base tuples."""
@@ -96,17 +92,14 @@ class ProofBuilder:
     def _can_descend(self, relation: str) -> bool:
         """Return whether all recursions that a proof may pass through have ranks."""
         steps, ranked = self._finder.steps, self._finder.asked.ranked
-        work, seen = [relation], {relation}
-        while work:
-            name = work.pop()
-            if steps.stratum(name) and name not in ranked:
-                return False
+
+        def below(name: str) -> Iterator[str]:
             for number in steps.by_head.get(name, ()):
                 step = steps.steps[number]
-                below = {step.rule.literals[at].relation for at in step.premises} - seen
-                seen |= below
-                work += below
-        return True
+                yield from (step.rule.literals[at].relation for at in step.premises)
+
+        every = reachable([relation], below)
+        return all(name in ranked or not steps.stratum(name) for name in every)
 
     def _descend(self, root: int) -> Choice | None:
         """Add a proof of a tuple to the graph, by ranks.
@@ -264,14 +257,12 @@ def canonical_proof(graph: ProofGraph, root: int) -> Choice:
     sizes: dict[int, int] = {}
     for height in sorted(levels):
         _choose_level(levels[height], tight, chosen, sizes)
-    found: Choice = {}  # what the proof of the root needs of it
-    work = [root]
-    while work:
-        number = work.pop()
-        if number not in found:
-            known = found[number] = chosen[number]
-            work += () if known is None else known.premises
-    return found
+
+    def premises(number: int) -> tuple[int, ...]:
+        known = chosen[number]
+        return () if known is None else known.premises
+
+    return {number: chosen[number] for number in reachable([root], premises)}
 
 
 def _tight_instances(graph: ProofGraph, root: int) -> dict[int, list[KnownInstance]]:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
+from corollary.core.graph import reachable
 from corollary.core.logic import Aggregation, Constant, Literal
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
@@ -189,16 +190,14 @@ class ProofDrawing:
 
     def count_tuples(self, root: NodeKey) -> int:
         """Return how many tuples a proof has, shown or not."""
-        found, work = {root}, [root]
-        while work:
-            number = work.pop()[1]
-            known = self.chosen.get(number) if isinstance(number, int) else None
+
+        def below(key: NodeKey) -> Iterator[NodeKey]:
+            known = self.chosen.get(key[1]) if isinstance(key[1], int) else None
             if known is not None:
-                below = self._links(known) if known.step.is_link else known.premises
-                new = set(map(self.tuple_key, below)) - found
-                found |= new
-                work.extend(new)
-        return len(found)
+                links = self._links(known) if known.step.is_link else known.premises
+                yield from map(self.tuple_key, links)
+
+        return len(reachable([root], below))
 
     # --- notes ---------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ granted alone. Answers get the origins of the base tuples in them.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from corollary.core.engine import within_seconds
 from corollary.core.logic import Constant
@@ -35,6 +35,8 @@ from corollary.provenance.query_state import query_state
 from corollary.provenance.readers import reader_why, reader_why_not
 from corollary.provenance.trials import what_if
 from corollary.provenance.why import why
+
+_Found = TypeVar("_Found", bound=Proof | Absence)
 
 
 def answer(
@@ -75,10 +77,8 @@ def _why(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proo
             slots = read_goal(state.loaded, goal).literal.slots
             is_tuple = all(isinstance(slot, Constant) for slot in slots)
             return proof if is_tuple else replace(proof, answers=0)
-        asked = query_state(state)
-        others = tuple(with_attempts(asked, each, limits) for each in proof.others)
-        proof = replace(with_attempts(asked, proof, limits), others=others)
-        return _proof_with_origins(proof, OriginFinder(state, warehouse_of(database)))
+        proof = with_attempts(query_state(state), proof, limits)
+        return _with_origins(proof, OriginFinder(state, warehouse_of(database)))
 
 
 def _why_event(database: Database, goal: str, *, at: Any, limits: ProofLimits) -> Proof:
@@ -88,9 +88,7 @@ def _why_event(database: Database, goal: str, *, at: Any, limits: ProofLimits) -
         commit = None if at is None else commit_number(store.warehouse, read_point(at))
         proof = why_event(store, state, goal, commit=commit, limits=limits)
     for number in (proof.commit, proof.commit - 1):  # some tuples are of the state before
-        found = _of_commit(database, proof, number)
-        assert isinstance(found, Proof)
-        proof = found
+        proof = _of_commit(database, proof, number)
     return proof
 
 
@@ -101,7 +99,7 @@ def _why_not(
     state = state_of(seen)
     with state.lock:
         found = why_not(state, store_of(seen), goal, insertions=insertions or 0, limits=limits)
-        return _absence_with_origins(found, OriginFinder(state, warehouse_of(database)))
+        return _with_origins(found, OriginFinder(state, warehouse_of(database)))
 
 
 def _why_changed(
@@ -117,15 +115,12 @@ def _why_changed(
     return replace(found, before=before, after=after)
 
 
-def _of_commit(database: Database, found: Proof | Absence, commit: int) -> Proof | Absence:
+def _of_commit(database: Database, found: _Found, commit: int) -> _Found:
     """Return an answer about a commit with the origins of then."""
     if commit < 1 or all(node.kind is not ProofKind.BASE for node in found.nodes):
         return found
     with database.at(commit) as past:
-        finder = OriginFinder(state_of(past), warehouse_of(database))
-        if isinstance(found, Proof):
-            return _proof_with_origins(found, finder)
-        return _absence_with_origins(found, finder)
+        return _with_origins(found, OriginFinder(state_of(past), warehouse_of(database)))
 
 
 def _history_of(database: Database) -> WarehouseStore:
@@ -152,14 +147,10 @@ READERS_QUESTIONS: dict[str, Callable[..., Any]] = {"why": reader_why, "why-not"
 """What answers the questions of readers."""
 
 
-def _proof_with_origins(proof: Proof, finder: OriginFinder) -> Proof:
-    """Return a proof in which base tuples say where they are from."""
-    nodes, cuts = finder.with_origins(proof.nodes)
-    others = tuple(_proof_with_origins(each, finder) for each in proof.others)
-    return replace(proof, nodes=nodes, cuts=(*proof.cuts, *cuts), others=others)
-
-
-def _absence_with_origins(absence: Absence, finder: OriginFinder) -> Absence:
-    """Return an absence in which base tuples say where they are from."""
-    nodes, cuts = finder.with_origins(absence.nodes)
-    return replace(absence, nodes=nodes, cuts=(*absence.cuts, *cuts))
+def _with_origins(found: _Found, finder: OriginFinder) -> _Found:
+    """Return an answer in which base tuples say where they are from."""
+    nodes, cuts = finder.with_origins(found.nodes)
+    found = replace(found, nodes=nodes, cuts=(*found.cuts, *cuts))
+    if isinstance(found, Proof):
+        found = replace(found, others=tuple(_with_origins(each, finder) for each in found.others))
+    return found

@@ -288,9 +288,7 @@ def reader_why(reader: Reader, goal: str, *, at: Any, limits: ProofLimits) -> Pr
         state = state_of(granted.database)
         proof = why(state, goal, limits)
         if proof.holds:
-            asked = query_state(state)
-            others = tuple(with_attempts(asked, each, limits) for each in proof.others)
-            proof = replace(with_attempts(asked, proof, limits), others=others)
+            proof = with_attempts(query_state(state), proof, limits)
         return _sealed_proof(proof, granted, seen.commits)
 
 
@@ -302,11 +300,7 @@ def reader_why_not(
     with granted_state(seen, _granted_relations(seen, goal)) as granted:
         database = granted.database
         found = why_not(
-            state_of(database),
-            store_of(database),
-            goal,
-            insertions=insertions or 0,
-            limits=limits,
+            state_of(database), store_of(database), goal, insertions=insertions or 0, limits=limits
         )
     made = found.insertions
     return replace(

@@ -10,12 +10,7 @@ from corollary.database.state import DatabaseState
 from corollary.engines.budget import WorkLimitError, WorkUsed
 from corollary.errors import InputError
 from corollary.provenance.covered import name_covering
-from corollary.provenance.groups import (
-    COPIES_SHOWN_ROWS,
-    SHOWN_ROWS,
-    GroupRows,
-    find_groups,
-)
+from corollary.provenance.groups import COPIES_SHOWN_ROWS, SHOWN_ROWS, GroupRows, find_groups
 from corollary.provenance.instances import Fact, InstanceFinder
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason, ProofCut, Row

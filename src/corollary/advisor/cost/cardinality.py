@@ -265,10 +265,7 @@ class JoinOrderSearch:
         return distinct_rows(rows, total)
 
     def _combinations(
-        self,
-        names: frozenset[str],
-        distinct: Mapping[str, float],
-        dependencies: Masks,
+        self, names: frozenset[str], distinct: Mapping[str, float], dependencies: Masks
     ) -> float:
         """Return the maximum number of combinations of values: those of a generating set."""
         return prod(distinct[name] for name in self._generators(names, dependencies))

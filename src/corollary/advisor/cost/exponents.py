@@ -68,10 +68,7 @@ def plan_exponents(join: Join) -> Exponents:
     # No plan is below the least exponent: where the left-deep one reaches it, so does a bushy one.
     bushy = paper if paper == search.least() else min(paper, search.bushy())
     return Exponents(
-        paper,
-        bushy,
-        search.left_deep(is_projecting=False),
-        len(join.shapes) <= BUSHY_MAX_LITERALS,
+        paper, bushy, search.left_deep(is_projecting=False), len(join.shapes) <= BUSHY_MAX_LITERALS
     )
 
 

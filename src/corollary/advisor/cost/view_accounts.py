@@ -13,6 +13,7 @@ from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model.candidates import Candidate, in_order
 from corollary.advisor.model.scheme import Options, Scheme
 from corollary.advisor.model.shapes import NodeShapes
+from corollary.core.graph import reachable
 from corollary.core.program import Program
 from corollary.data_class import dataclass
 
@@ -69,14 +70,15 @@ def account_views(
 
 def _looked_up(scheme: Scheme, query: str) -> frozenset[str]:
     """Return the stored relations that a query looks up: nothing below them is computed."""
-    found: set[str] = set()
-    stack, seen = [query], {query}
-    while stack:
-        for name in scheme.body_relations(stack.pop()) - seen:
-            seen.add(name)
-            relation = scheme.relations.get(name)
-            if relation is not None and (relation.is_materialised or relation.is_stored):
-                found.add(name)
-            else:
-                stack.append(name)
-    return frozenset(found)
+
+    def is_stored(name: str) -> bool:
+        relation = scheme.relations.get(name)
+        return relation is not None and (relation.is_materialised or relation.is_stored)
+
+    def below(name: str) -> frozenset[str]:
+        is_computed = name == query or not is_stored(name)
+        return scheme.body_relations(name) if is_computed else frozenset()
+
+    return frozenset(
+        name for name in reachable([query], below) if name != query and is_stored(name)
+    )

@@ -18,7 +18,7 @@ of its variables, and with *measures*: sums, counts, minima, maxima over the ass
 body.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -289,13 +289,23 @@ def term_variables(node: object) -> Iterator[Variable]:
 
 def substitute(node: Any, by: Mapping[str, Term]) -> Any:
     """Return a part of a clause with some variables replaced by terms."""
-    if isinstance(node, Variable):
-        return by.get(node.name, node)
+    return replace_parts(
+        node, lambda part: by.get(part.name, part) if isinstance(part, Variable) else None
+    )
+
+
+def replace_parts(node: Any, replacement: Callable[[Any], Any]) -> Any:
+    """Return a part of a clause with other parts in it, wherever a replacement is not None."""
+    found = replacement(node)
+    if found is not None:
+        return found
     if isinstance(node, tuple):
-        return tuple(substitute(each, by) for each in node)
+        return tuple(replace_parts(each, replacement) for each in node)
     if is_dataclass(node) and not isinstance(node, type):
         parts = {each.name: getattr(node, each.name) for each in fields(node) if each.compare}
-        return replace(node, **{name: substitute(part, by) for name, part in parts.items()})
+        return replace(
+            node, **{name: replace_parts(part, replacement) for name, part in parts.items()}
+        )
     return node
 
 

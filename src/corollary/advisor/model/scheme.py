@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from corollary.advisor.model.candidates import SchemeClause
 from corollary.advisor.search_limit import SEARCH_MAX_STEPS
+from corollary.core.graph import reachable
 from corollary.core.logic import AggregateTerm, Literal, Variable
 from corollary.data_class import dataclass
 
@@ -148,13 +149,7 @@ class Scheme:
 
     def reachable(self, names: Iterable[str]) -> frozenset[str]:
         """Return some relations and all that they are computed from."""
-        found = set(names)
-        stack = list(found)
-        while stack:
-            fresh = self.body_relations(stack.pop()) - found
-            found |= fresh
-            stack += fresh
-        return frozenset(found)
+        return frozenset(reachable(names, self.body_relations))
 
 
 class SelectionMode(StrEnum):

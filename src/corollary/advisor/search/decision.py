@@ -75,11 +75,7 @@ class Decider:
     """
 
     def __init__(
-        self,
-        rewriter: Rewriter,
-        limit: int,
-        options: Options,
-        estimator: Estimator | None = None,
+        self, rewriter: Rewriter, limit: int, options: Options, estimator: Estimator | None = None
     ) -> None:
         self._rewriter = rewriter
         self._limit = limit

@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms, canonical_view
@@ -261,7 +259,9 @@ def aggregating_clause(
     for block in clause.blocks:
         if block.clause in uses:
             by[block.term] = _block_term(block, bodies[block.clause], name_of, set(taken))
-    replaced = _replace_aggregates(found, by)
+    replaced = candidates.replace_parts(
+        found, lambda part: by.get(part, part) if isinstance(part, AggregateTerm) else None
+    )
     assert isinstance(replaced, Clause)
     return replaced
 
@@ -279,20 +279,6 @@ def _block_term(
     target = Variable(unused_name(MEASURE_WORDS[block.term.operator], taken))
     operator = "sum" if block.term.operator == "count" else block.term.operator
     return AggregateTerm(operator, target, candidates.substitute(items, {MEASURE: target}))
-
-
-def _replace_aggregates(node: Any, by: Mapping[AggregateTerm, Term]) -> Any:
-    """Return a part of a clause with some aggregates replaced."""
-    if isinstance(node, AggregateTerm):
-        return by.get(node, node)
-    if isinstance(node, tuple):
-        return tuple(_replace_aggregates(each, by) for each in node)
-    if is_dataclass(node) and not isinstance(node, type):
-        parts = {each.name: getattr(node, each.name) for each in fields(node) if each.compare}
-        return replace(
-            node, **{name: _replace_aggregates(part, by) for name, part in parts.items()}
-        )
-    return node
 
 
 # --- clauses -------------------------------------------------------------------------------------

@@ -500,11 +500,7 @@ class _Filling:
         return frozenset()
 
     def _step(
-        self,
-        number: int,
-        production: Production,
-        children: Counter[Types],
-        free: list[Supplier],
+        self, number: int, production: Production, children: Counter[Types], free: list[Supplier]
     ) -> tuple[str, str, GrownTree] | None:
         """Return a function that can bring what is required, its type, and the tree."""
         whole = self.completions

@@ -289,11 +289,7 @@ class _CompletedSearch:
     """
 
     def __init__(
-        self,
-        question: Question,
-        mentioned: frozenset[str],
-        labels: list[str],
-        budget: WorkBudget,
+        self, question: Question, mentioned: frozenset[str], labels: list[str], budget: WorkBudget
     ) -> None:
         assert question.document_type is not None
         self._question = question

@@ -192,10 +192,7 @@ def _nodes_in_reach(question: Question, function: str) -> list[Node]:
 
 
 def _brought(
-    function: Function,
-    nodes: list[Node],
-    labels: list[str],
-    algebra: assumptions.AssumingRows,
+    function: Function, nodes: list[Node], labels: list[str], algebra: assumptions.AssumingRows
 ) -> dict[int, Tuples]:
     """Return what a live function can bring for query nodes, with what that assumes of it.
 

@@ -131,10 +131,7 @@ class Conformance:
         check_constraints(after, trial, self._limits, cause)
 
     def _is_kept(
-        self,
-        after: DocumentType,
-        retracted: Collection[int],
-        updates: Sequence[tuple[str, Forest]],
+        self, after: DocumentType, retracted: Collection[int], updates: Sequence[tuple[str, Forest]]
     ) -> bool:
         """Whether there surely is a completion after updates; otherwise that is to be found out."""
         names = [name for name, _ in updates]
@@ -176,10 +173,7 @@ def check_collectable(type_: DocumentType | None) -> None:
 
 
 def check_conformance(
-    type_: DocumentType,
-    tree: DocumentTree,
-    limits: SearchLimits,
-    cause: str = "The document",
+    type_: DocumentType, tree: DocumentTree, limits: SearchLimits, cause: str = "The document"
 ) -> None:
     """Check that a document has a completion, as far as the limits allow.
 
@@ -212,10 +206,7 @@ def check_conformance(
 
 
 def check_constraints(
-    type_: DocumentType,
-    tree: DocumentTree,
-    limits: SearchLimits,
-    cause: str = "The document",
+    type_: DocumentType, tree: DocumentTree, limits: SearchLimits, cause: str = "The document"
 ) -> None:
     """Check that a document may have a completion that satisfies its constraints.
 

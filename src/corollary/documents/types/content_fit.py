@@ -65,10 +65,7 @@ def has_fit(
     bounds: dict[str, tuple[int, int]] = dict.fromkeys(known, (0, 0))
     for child in production.children:
         least, most = bounds[child.type]
-        bounds[child.type] = (
-            least + child.is_required,
-            most + 1 if child.is_single else UNBOUNDED,
-        )
+        bounds[child.type] = (least + child.is_required, most + 1 if child.is_single else UNBOUNDED)
     offers = [Supply(each.types & known, each.is_single) for each in supplies]
     for grown in _with_groups(production.groups, bounds, wanted):
         if budget is not None:

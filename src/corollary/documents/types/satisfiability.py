@@ -213,10 +213,7 @@ class Satisfiability:
         return any(self._holds(children, demands, each) for each in product(*places))
 
     def _holds(
-        self,
-        children: Sequence[Child],
-        demands: list[Demand],
-        chosen: tuple[tuple[int, bool], ...],
+        self, children: Sequence[Child], demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
     ) -> bool:
         """Whether each child can meet what is demanded of it, at its root or below."""
         self._budget.spend()

@@ -23,6 +23,7 @@ from math import prod
 import pyarrow as pa
 
 from corollary.core.arrow import sort_rows, to_python
+from corollary.core.graph import reachable
 from corollary.core.logic import Literal
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
@@ -186,11 +187,7 @@ class InsertionSearch:
 
 
 def find_insertions(
-    asked: QueryState,
-    goal: Fact,
-    trials: Trials,
-    allowance: Allowance,
-    max_size: int,
+    asked: QueryState, goal: Fact, trials: Trials, allowance: Allowance, max_size: int
 ) -> InsertionSearch:
     """Return the smallest sets of base tuples whose insertion makes a tuple true.
 
@@ -208,12 +205,7 @@ def find_insertions(
 
 class _InsertionSearch:
     def __init__(
-        self,
-        asked: QueryState,
-        goal: Fact,
-        trials: Trials,
-        allowance: Allowance,
-        max_size: int,
+        self, asked: QueryState, goal: Fact, trials: Trials, allowance: Allowance, max_size: int
     ) -> None:
         self._asked = asked
         self._goal = goal
@@ -401,21 +393,13 @@ class WorkingSets:
 
 def _has_nonmonotone_rules(program: NormalProgram, goal: str) -> bool:
     """Whether a negation or an aggregate is below a relation, or too long a rule."""
-    below: set[str] = set()
-    work = [goal]
-    literals: list[Literal] = []
-    rules: dict[str, list[Literal]] = {}
+    literals: dict[str, list[Literal]] = {}
     for rule in program.rules:
-        rules.setdefault(rule.head.relation, []).extend(rule.literals)
-    while work:
-        name = work.pop()
-        if name not in below:
-            below.add(name)
-            literals += rules.get(name, ())
-            work += [each.relation for each in rules.get(name, ())]
-    has_negation = any(each.negated for each in literals)
+        literals.setdefault(rule.head.relation, []).extend(rule.literals)
+    below = reachable([goal], lambda name: [each.relation for each in literals.get(name, ())])
+    has_negation = any(each.negated for name in below for each in literals.get(name, ()))
     has_aggregate = any(each.relation in below for each in program.aggregations)
-    has_copies = not below.isdisjoint((*program.bags, *program.bags.values()))
+    has_copies = not below.keys().isdisjoint((*program.bags, *program.bags.values()))
     return has_negation or has_aggregate or has_copies or has_more_literals(program, below)
 
 

@@ -3,16 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Literal,
-    Rule,
-    Slot,
-    Value,
-    Variable,
-    Wildcard,
-)
+from corollary.core.logic import Condition, Constant, Literal, Rule, Slot, Value, Variable, Wildcard
 from corollary.core.program import NormalProgram
 from corollary.core.types import Type
 from corollary.data_class import dataclass
@@ -23,11 +14,7 @@ from corollary.database.store import Store
 from corollary.engines.budget import WorkUsed
 from corollary.errors import InputError
 from corollary.provenance.absences.insertions import find_changes
-from corollary.provenance.absences.nearest import (
-    NearestInstances,
-    NearInstance,
-    nearest_instances,
-)
+from corollary.provenance.absences.nearest import NearestInstances, NearInstance, nearest_instances
 from corollary.provenance.absences.rule_parts import Part
 from corollary.provenance.covered import cover_text, covering_row
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
@@ -39,6 +26,7 @@ from corollary.provenance.nodes import (
     ProofNode,
     ProofRule,
     Row,
+    shift_node,
 )
 from corollary.provenance.proof import Absence, Proof
 from corollary.provenance.query_state import QueryState, matching_rows, query_state
@@ -114,11 +102,7 @@ def read_tuple(loaded: LoadedProgram, goal: str) -> tuple[str, Row]:
 
 
 def absence(
-    asked: QueryState,
-    relation: str,
-    row: Row,
-    limits: ProofLimits = DEFAULT_LIMITS,
-    goal: str = "",
+    asked: QueryState, relation: str, row: Row, limits: ProofLimits = DEFAULT_LIMITS, goal: str = ""
 ) -> Absence:
     """Return why a tuple that is not there is not.
 
@@ -147,7 +131,7 @@ def absence(
 
 
 def with_attempts(asked: QueryState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
-    """Return a proof whose absent tuples have the attempts at them, one level."""
+    """Return a proof, and those of other answers, whose absent tuples have attempts, one level."""
     by_relation: dict[str, dict[Row, None]] = {}
     for node in proof.nodes:
         relation = asked.program.relations.get(node.relation)
@@ -177,6 +161,7 @@ def with_attempts(asked: QueryState, proof: Proof, limits: ProofLimits = DEFAULT
         nodes=nodes,
         rules={**proof.rules, **drawing.rules},
         cuts=(*proof.cuts, *cuts),
+        others=tuple(with_attempts(asked, each, limits) for each in proof.others),
         work=proof.work if not by_relation or proof.work is None else proof.work + allowance.used,
     )
 
@@ -187,10 +172,7 @@ def _without_nodes(attempt: Attempt) -> Attempt:
 
 
 def attempts_at(
-    asked: QueryState,
-    relation: str,
-    rows: Sequence[Row],
-    allowance: Allowance,
+    asked: QueryState, relation: str, rows: Sequence[Row], allowance: Allowance
 ) -> tuple[list[list[NearestInstances]], bool]:
     """Return for each tuple the nearest instances of the user's rules, and whether that is all.
 
@@ -390,15 +372,7 @@ class AbsenceDrawing:
         if proof.work is not None:
             self.work += proof.work
         first = len(self.nodes)
-        for node in proof.nodes:
-            self.nodes.append(
-                replace(
-                    node,
-                    id=first + node.id,
-                    premises=tuple(first + at for at in node.premises),
-                    notes=tuple(first + at for at in node.notes),
-                )
-            )
+        self.nodes += [shift_node(node, first) for node in proof.nodes]
         self.rules |= proof.rules
         for cut in proof.cuts:
             at = None if cut.node is None else first + cut.node

@@ -49,11 +49,7 @@ class CausingChanges:
 
 
 def causing_changes(
-    state: DatabaseState,
-    update: Update,
-    change: tuple[str, State],
-    row: Row,
-    allowance: Allowance,
+    state: DatabaseState, update: Update, change: tuple[str, State], row: Row, allowance: Allowance
 ) -> CausingChanges:
     """Return the base changes behind a change of one tuple, in a transaction that is open.
 

@@ -26,12 +26,7 @@ from corollary.provenance.absences.rule_parts import RuleParts
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 from corollary.provenance.query_state import QueryState
-from corollary.provenance.rule_query import (
-    RuleQueries,
-    match_head,
-    row_of,
-    with_named_wildcards,
-)
+from corollary.provenance.rule_query import RuleQueries, match_head, row_of, with_named_wildcards
 
 EventTuple = tuple[str, Row]
 """A tuple of an event predicate, or (`+p`, `-p`) a change of a base relation by a trigger."""

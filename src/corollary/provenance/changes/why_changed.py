@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.arrow import from_python
+from corollary.core.graph import reachable
 from corollary.core.plans import watched_name
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -134,12 +135,7 @@ class _Explanation:
     """The search for the cause of one change."""
 
     def __init__(
-        self,
-        recorded: RecordedCommit,
-        relation: str,
-        row: Row,
-        sign: State,
-        limits: ProofLimits,
+        self, recorded: RecordedCommit, relation: str, row: Row, sign: State, limits: ProofLimits
     ) -> None:
         self._recorded = recorded
         self._relation = relation
@@ -154,10 +150,7 @@ class _Explanation:
         below = _below(recorded.before.loaded.normal, relation)
         below |= _below(recorded.after.normal, relation)
         self._below = below
-        users = {
-            **user_names(recorded.before.loaded.normal),
-            **user_names(recorded.after.normal),
-        }
+        users = {**user_names(recorded.before.loaded.normal), **user_names(recorded.after.normal)}
         self._bases = {users.get(name, name) for name in below}
         self._rules = [
             change
@@ -331,9 +324,7 @@ class _Explanation:
         proof = with_attempts(asked, proof, self._limits)
         tuples = [each for each in cause if each not in self._recorded.clauses]
         return self._trials.run(
-            tuples,
-            lambda after, _: marked(proof, after, "-"),
-            self._recorded.edit(cause),
+            tuples, lambda after, _: marked(proof, after, "-"), self._recorded.edit(cause)
         )
 
     def _after_removed(self, goal: str) -> Absence:
@@ -380,11 +371,4 @@ def _below(program: NormalProgram, relation: str) -> set[str]:
         reads.setdefault(rule.head.relation, set()).update(each.relation for each in rule.literals)
     for each in program.aggregations:
         reads.setdefault(each.relation, set()).add(each.body)
-    found: set[str] = set()
-    work = [relation]
-    while work:
-        name = work.pop()
-        if name not in found:
-            found.add(name)
-            work += reads.get(name, ())
-    return found
+    return set(reachable([relation], lambda name: reads.get(name, ())))

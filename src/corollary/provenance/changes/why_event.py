@@ -26,11 +26,7 @@ from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError
 from corollary.provenance.absences.why_not import with_attempts
-from corollary.provenance.changes.event_instances import (
-    EventInstance,
-    EventInstances,
-    EventTuple,
-)
+from corollary.provenance.changes.event_instances import EventInstance, EventInstances, EventTuple
 from corollary.provenance.changes.recorded_commit import recorded_commit
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule, Row

@@ -11,7 +11,7 @@ from html import escape
 from corollary.core.printer import print_value
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
 from corollary.drawing.svg import document, element, escaped, path, shortened
-from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule
+from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule, shift_node
 from corollary.provenance.render.text import beside_of, label_of, place_text
 
 LABEL_MAX_CHARACTERS = 32
@@ -121,15 +121,7 @@ def absence_as_svg(
     first = 1 + len(attempts)
     notes = (*range(1, first), *(() if covered_by is None else (first + covered_by,)))
     drawn = [ProofNode(0, ProofKind.ABSENT, "", (), (), notes=notes, text=goal)]
-    below = [
-        replace(
-            node,
-            id=node.id + first,
-            premises=tuple(each + first for each in node.premises),
-            notes=tuple(each + first for each in node.notes),
-        )
-        for node in nodes
-    ]
+    below = [shift_node(node, first) for node in nodes]
     for number, attempt in enumerate(attempts, 1):
         failing = []
         for each in attempt.failing:
@@ -199,10 +191,7 @@ def _box(node: ProofNode, box: Box, rules: Mapping[int, ProofRule]) -> str:
     place = {"x": box.x, "y": box.y + 17, "text_anchor": "middle"}
     whole = "  ".join(filter(None, (label, beside_of(node, rules))))
     return element(
-        "g",
-        element("title", escaped(whole)),
-        *frames,
-        element("text", words, **place, fill=colour),
+        "g", element("title", escaped(whole)), *frames, element("text", words, **place, fill=colour)
     )
 
 
