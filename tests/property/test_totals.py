@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -13,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import corollary
 from support.generators.scenarios import EVERY, unhurried
 from support.maintained_database import Judged, Row, SkipError, Step
-from support.selection import examples, sampled
+from support.selection import examples, sampled, seed_of_run
 
 EXAMPLES = examples(2, 40)
 
@@ -184,3 +187,81 @@ def test_totals_are_those_of_the_groups(algorithm: str) -> None:
     run()
     assert counts["steps"] >= EXAMPLES
     assert counts["payload"] >= EXAMPLES
+
+
+TABLES = """
+.decl t(i: number, g: number, a: number, b: number?, d: decimal(18,2), x: float?, s: symbol?)
+.decl k(i: number)
+"""
+RECORDS = """
+.decl r(g: number, n: number, sa: number, la: number, ha: number, lb: number?, hb: number?,
+    m: float, sx: float, hs: symbol?)
+r(g, n, sa, la, ha, lb, hb, m, sx, hs) := t(i, g, _, _, _, _, _), {rows}, n = count : {{ {body} }},
+    sa = sum a : {{ {body} }}, la = min a : {{ {body} }}, ha = max a : {{ {body} }},
+    lb is min b : {{ {body} }}, hb is max b : {{ {body} }}, m = mean d : {{ {body} }},
+    sx = sum x : {{ {body} }}, hs is max s : {{ {body} }}.
+.decl least(g: number, n: number, lb: number)
+least(g, n, lb) := t(i, g, _, _, _, _, _), {rows}, n = count : {{ {body} }},
+    lb = min b : {{ {body} }}.
+.decl ends(g: number, n: number, la: number)
+ends(g, n, la) := t(i, g, _, _, _, _, _), {rows}, n = count : {{ {body} }},
+    la = min a : {{ {body} }}.
+"""
+ROWS = "t(j, g, a, b, d, x, s)"
+
+
+@pytest.mark.parametrize(("rows", "body"), [("i = i", ROWS), ("k(i)", f"{ROWS}, k(j)")])
+@pytest.mark.parametrize("most", [3, 40])
+def test_records_follow_changes_of_few_and_of_many_rows(rows: str, body: str, most: int) -> None:
+    random = Random(seed_of_run())
+    present = {row[0]: row for row in (record_row(random) for _ in range(30))}
+    known = {random.randint(0, 99) for _ in range(30)}
+    with corollary.open(None, engine="local", algorithm="dred") as db:
+        db.load(text=TABLES)
+        with db.transaction() as tx:
+            tx.insert("t", list(present.values()))
+            tx.insert("k", [(each,) for each in known])
+        db.load(text=TABLES + RECORDS.format(rows=rows, body=body))
+        for _ in range(40):
+            gone = random.sample(sorted(present), min(len(present), random.randint(0, most)))
+            came = [record_row(random) for _ in range(random.randint(0, most))]
+            flipped = {random.randint(0, 99) for _ in range(most)}
+            with db.transaction() as tx:
+                tx.delete("t", [present.pop(each) for each in gone])
+                fresh = {row[0]: row for row in came if row[0] not in present}
+                tx.insert("t", list(fresh.values()))
+                tx.delete("k", [(each,) for each in flipped & known])
+                tx.insert("k", [(each,) for each in flipped - known])
+            present |= fresh
+            known ^= flipped
+            counted = [row for row in present.values() if rows != "k(i)" or row[0] in known]
+            expected = records(counted)
+            assert sorted(db.relation("r").rows()) == expected
+            present_least = [(*row[:2], row[5]) for row in expected if row[5] is not None]
+            assert sorted(db.relation("least").rows()) == present_least
+            assert sorted(db.relation("ends").rows()) == [(*row[:2], row[3]) for row in expected]
+            assert "recompute" not in {each.algorithm for each in tx.stats.values()}
+
+
+def record_row(random: Random) -> Row:
+    i, g, a = random.randint(0, 99), random.randint(0, 3), random.randint(-2, 2)
+    b, s = random.choice((None, 0, 5, -3)), random.choice((None, "a", "b"))
+    d, x = Decimal(random.randint(-99, 99)) / 100, random.choice((None, 0.0, 2.25, -0.5))
+    return i, g, a, b, d, x, s
+
+
+def records(rows: list[Row]) -> list[Row]:
+    """Return the groups as Python aggregates them; sums of quarters are exact."""
+    groups: dict[int, list[Row]] = {}
+    for each in rows:
+        groups.setdefault(each[1], []).append(each)
+    found = []
+    for group, members in sorted(groups.items()):
+        _, _, a, b, d, x, s = ([*column] for column in zip(*members, strict=True))
+        numbers, texts = ([each for each in column if each is not None] for column in (b, s))
+        total = sum(each for each in x if each is not None)
+        bounds = min(a), max(a), min(numbers, default=None), max(numbers, default=None)
+        mean = float(Fraction(sum(d)) / len(d))
+        greatest = max(texts, default=None)
+        found.append((group, len(members), sum(a), *bounds, mean, total, greatest))
+    return found
