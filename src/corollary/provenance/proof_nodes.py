@@ -1,7 +1,6 @@
 """From a proof to what is shown: each tuple once, as users know it, with notes beside it."""
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 
 from corollary.core.graph import reachable
@@ -20,19 +19,48 @@ from corollary.provenance.nodes import (
     Row,
 )
 from corollary.provenance.proof_graph import INFINITE, KnownInstance, ProofGraph
-from corollary.provenance.wording import Bindings, Wording, condition_text, substitute
+from corollary.provenance.wording import Bindings, Wording, condition_node, substitute
 
 NodeKey = tuple[object, ...]
 """What a node is about: nodes of equal keys are one."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Sketch:
+class NodeSketch:
     """A node whose premises and notes have no ids yet."""
 
     node: ProofNode
     premises: tuple[NodeKey, ...] = ()
     notes: tuple[NodeKey, ...] = ()
+
+
+def number_nodes(
+    root: NodeKey, sketch_of: Callable[[NodeKey], NodeSketch], max_nodes: int | None = None
+) -> tuple[tuple[ProofNode, ...], list[ProofCut], dict[NodeKey, int]]:
+    """Return the nodes below a root, breadth-first, what was left out, and all ids.
+
+    Args:
+        root: the first node.
+        sketch_of: gives a node, and what is below it.
+        max_nodes: the maximum number of nodes; None if there is none.
+    """
+    ids, order = {root: 0}, [root]
+    for key in order:  # which grows on the way
+        sketch = sketch_of(key)
+        for below in (*sketch.premises, *sketch.notes):
+            if below not in ids and (max_nodes is None or len(order) < max_nodes):
+                ids[below] = len(order)
+                order.append(below)
+    nodes, cuts = [], []
+    for key in order:
+        sketch = sketch_of(key)
+        premises = tuple(ids[each] for each in sketch.premises if each in ids)
+        notes = tuple(ids[each] for each in sketch.notes if each in ids)
+        shown, total = len(premises) + len(notes), len(sketch.premises) + len(sketch.notes)
+        if shown < total:
+            cuts.append(ProofCut(CutReason.NODES, ids[key], shown, total))
+        nodes.append(replace(sketch.node, id=ids[key], premises=premises, notes=notes))
+    return tuple(nodes), cuts, ids
 
 
 @dataclass(slots=True)
@@ -53,46 +81,16 @@ class ProofDrawing:
     finder: InstanceFinder
     chosen: dict[int, KnownInstance | None]
     groups: Mapping[Fact, GroupRows]
-    _sketches: dict[NodeKey, _Sketch] = field(default_factory=dict)
+    _sketches: dict[NodeKey, NodeSketch] = field(default_factory=dict)
 
     def draw(
         self, root: NodeKey, max_nodes: int
     ) -> tuple[tuple[ProofNode, ...], dict[int, ProofRule], list[ProofCut], dict[NodeKey, int]]:
         """Return the nodes, breadth-first, their rules, what was left out, and all ids."""
-        ids: dict[NodeKey, int] = {}
-        order: list[NodeKey] = []
-        work: deque[NodeKey] = deque()
-        left_out: dict[NodeKey, None] = {}
-
-        def meet(key: NodeKey) -> None:
-            if key in ids:
-                return
-            if len(order) >= max_nodes:
-                left_out[key] = None
-                return
-            ids[key] = len(order)
-            order.append(key)
-            work.append(key)
-
-        meet(root)
-        while work:
-            sketch = self._sketch(work.popleft())
-            for key in (*sketch.premises, *sketch.notes):
-                meet(key)
-        nodes = []
-        cuts = []
-        for key in order:
-            sketch = self._sketch(key)
-            premises = tuple(ids[each] for each in sketch.premises if each in ids)
-            notes = tuple(ids[each] for each in sketch.notes if each in ids)
-            total = len(sketch.premises) + len(sketch.notes)
-            if len(premises) + len(notes) < total:
-                shown = len(premises) + len(notes)
-                cuts.append(ProofCut(CutReason.NODES, ids[key], shown, total))
-            nodes.append(replace(sketch.node, id=ids[key], premises=premises, notes=notes))
+        nodes, cuts, ids = number_nodes(root, self._sketch, max_nodes)
         numbers = {each.rule for each in nodes if each.rule is not None}
         rules = {number: self.wording.rule(number) for number in sorted(numbers)}
-        return tuple(nodes), rules, cuts, ids
+        return nodes, rules, cuts, ids
 
     # --- tuples --------------------------------------------------------------------------------
 
@@ -121,30 +119,23 @@ class ProofDrawing:
         self._sketches[key] = sketch
         return key
 
-    def _sketch(self, key: NodeKey) -> _Sketch:
+    def _sketch(self, key: NodeKey) -> NodeSketch:
         if key not in self._sketches:
             number = key[1]
             assert isinstance(number, int)
             self._sketches[key] = self._sketch_tuple(number)
         return self._sketches[key]
 
-    def _sketch_tuple(self, number: int) -> _Sketch:
+    def _sketch_tuple(self, number: int) -> NodeSketch:
         relation, row = self.graph.facts[number]
         wording = self.wording
-        node = ProofNode(
-            0,
-            ProofKind.BASE,
-            wording.user_name(relation),
-            wording.user_row(relation, row),
-            wording.user_types(relation),
-            text=wording.tuple_text(relation, row),
-            copies=_copies(row) if relation in wording.counts else None,
-        )
+        copies = _copies(row) if relation in wording.counts else None
+        node = replace(wording.node(ProofKind.BASE, relation, row), copies=copies)
         if not self.graph.is_derived(number):
-            return _Sketch(node)
+            return NodeSketch(node)
         known = self.chosen.get(number)
         if known is None:  # the limits were reached before there was a proof
-            return _Sketch(replace(node, kind=ProofKind.DERIVED))
+            return NodeSketch(replace(node, kind=ProofKind.DERIVED))
         height = self.graph.heights[number]
         if height >= INFINITE:  # the lower part of a very high proof is not known
             height = self.graph.guess(number)
@@ -166,7 +157,7 @@ class ProofDrawing:
             parts += [sketch.node.text for sketch in notes.values()]
             node = replace(node, text=", ".join(parts))
         self._sketches |= notes
-        return _Sketch(node, tuple(premises), tuple(notes))
+        return NodeSketch(node, tuple(premises), tuple(notes))
 
     @property
     def _assignments(self) -> frozenset[str]:
@@ -174,10 +165,10 @@ class ProofDrawing:
         bodies = (self._program.relations[each.body] for each in self._program.aggregations)
         return frozenset(each.name for each in bodies if not each.is_declared)
 
-    def _sketch_chain(self, node: ProofNode, known: KnownInstance) -> _Sketch:
+    def _sketch_chain(self, node: ProofNode, known: KnownInstance) -> NodeSketch:
         """Return the node of a tuple of an `eqrel`: its premises are the links, in their order."""
         keys = dict.fromkeys(map(self.tuple_key, self._links(known)))
-        return _Sketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
+        return NodeSketch(replace(node, kind=ProofKind.CHAIN), tuple(keys))
 
     def _links(self, known: KnownInstance) -> list[int]:
         """Return the links of a chain, in their order."""
@@ -201,7 +192,7 @@ class ProofDrawing:
 
     # --- notes ---------------------------------------------------------------------------------
 
-    def _notes(self, number: int, known: KnownInstance) -> Iterator[tuple[NodeKey, _Sketch]]:
+    def _notes(self, number: int, known: KnownInstance) -> Iterator[tuple[NodeKey, NodeSketch]]:
         """Yield what else an instance needs, in the order of its rule."""
         rule = known.step.rule
         bindings = self.bindings(known)
@@ -213,11 +204,9 @@ class ProofDrawing:
                 for each in self.wording.single_values(literal):
                     yield self._aggregate(each, bindings)
         for place, condition in enumerate(rule.conditions):
-            text = condition_text(condition, bindings)
-            left, separator, right = text.partition(" = ")
-            if not (separator and left == right):
-                node = ProofNode(0, ProofKind.COMPUTED, "", (), (), text=text)
-                yield ("computed", number, place), _Sketch(node)
+            node = condition_node(condition, bindings)
+            if node is not None:
+                yield ("computed", number, place), NodeSketch(node)
 
     def groups_of(self, known: KnownInstance) -> Iterator[Fact]:
         """Yield the tuples of aggregates that an instance needs."""
@@ -234,7 +223,7 @@ class ProofDrawing:
         names = (each.name for each in variables)
         return dict(zip(names, known.instance.values, strict=True))
 
-    def _absent(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, _Sketch]:
+    def _absent(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, NodeSketch]:
         """Return the note of a negated literal; `_` is any value, and null in its row."""
         wording = self.wording
         text = wording.literal_text(literal, bindings)
@@ -248,21 +237,14 @@ class ProofDrawing:
         if relation in wording.aggregations:
             keys = [Constant(value, None) for value in _row(literal, bindings)]
             text = f"no {wording.group_text(relation, keys)}"
-        node = ProofNode(
-            0,
-            ProofKind.ABSENT,
-            wording.user_name(relation),
-            wording.user_row(relation, row),
-            wording.user_types(relation),
-            text=text,
-        )
-        return ("absent", literal.relation, _row(literal, bindings)), _Sketch(node)
+        node = wording.node(ProofKind.ABSENT, relation, row, text)
+        return ("absent", literal.relation, _row(literal, bindings)), NodeSketch(node)
 
     @property
     def _program(self) -> NormalProgram:
         return self.finder.asked.program
 
-    def _aggregate(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, _Sketch]:
+    def _aggregate(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, NodeSketch]:
         """Return the note of an aggregate: some rows of its group are its premises."""
         relation, row = literal.relation, _row(literal, bindings)
         aggregation = self.wording.aggregations[relation]
@@ -294,7 +276,7 @@ class ProofDrawing:
             )
             made = AggregateValue(operator, keys, row[at], group.total, group.rest, shape.types[at])
             node = replace(node, aggregate=made)
-        return ("aggregate", relation, row), _Sketch(node, tuple(premises))
+        return ("aggregate", relation, row), NodeSketch(node, tuple(premises))
 
 
 def _row(literal: Literal, bindings: Bindings) -> Row:

@@ -26,7 +26,7 @@ from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
 from corollary.core.titles import title_of
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.provenance.nodes import ProofRule, Row
+from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule, Row
 from corollary.source import Span
 
 _SELECT = re.compile(r"\bselect\s+(?:distinct\s+|all\s+)?$", re.IGNORECASE)
@@ -179,6 +179,15 @@ class Wording:
         shown = replace(literal, relation=self.user_name(relation), slots=slots)
         return print_literal(shown)
 
+    def node(self, kind: ProofKind, relation: str, row: Row, text: str = "") -> ProofNode:
+        """Return the node of a tuple as the user knows it; it reads as written, unless a text says.
+
+        Its id comes later.
+        """
+        words = text or self.tuple_text(relation, row)
+        known = self.user_name(relation), self.user_row(relation, row), self.user_types(relation)
+        return ProofNode(0, kind, *known, text=words)
+
     # --- aggregates ----------------------------------------------------------------------------
 
     @cached_property
@@ -284,6 +293,14 @@ def condition_text(condition: Condition, bindings: Bindings) -> str:
     """
     left, right = (_put_in(side, bindings) for side in (condition.left, condition.right))
     return print_condition(replace(condition, left=left, right=right))
+
+
+def condition_node(condition: Condition, bindings: Bindings) -> ProofNode | None:
+    """Return the note of a condition; None for an equation that only says what a value is."""
+    text = condition_text(condition, bindings)
+    left, separator, right = text.partition(" = ")
+    is_plain = bool(separator) and left == right
+    return None if is_plain else ProofNode(0, ProofKind.COMPUTED, "", (), (), text=text)
 
 
 def substitute(slot: logic.Slot, bindings: Bindings) -> logic.Slot:

@@ -5,7 +5,6 @@ from dataclasses import field, replace
 
 from corollary.core.logic import Condition, Constant, Literal, Rule, Slot, Value, Variable, Wildcard
 from corollary.core.program import NormalProgram
-from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
@@ -332,27 +331,15 @@ class AbsenceDrawing:
         return f"no {self._wording.group_text(projection.relation, keys)}"
 
     def _missing(self, literal: Literal, values: Mapping[str, Value], text: str) -> int:
-        wording, relation = self._wording, literal.relation
         row = tuple(_value(slot, values) for slot in literal.slots)
-        return self._add_note(
-            ProofKind.ABSENT,
-            text,
-            wording.user_name(relation),
-            wording.user_row(relation, row),
-            wording.user_types(relation),
-        )
+        return self._add(self._wording.node(ProofKind.ABSENT, literal.relation, row, text))
 
-    def _add_note(
-        self,
-        kind: ProofKind,
-        text: str,
-        relation: str = "",
-        row: Row = (),
-        types: tuple[Type, ...] = (),
-    ) -> int:
-        node = ProofNode(len(self.nodes), kind, relation, row, types, text=text)
-        self.nodes.append(node)
-        return node.id
+    def _add_note(self, kind: ProofKind, text: str) -> int:
+        return self._add(ProofNode(0, kind, "", (), (), text=text))
+
+    def _add(self, node: ProofNode) -> int:
+        self.nodes.append(replace(node, id=len(self.nodes)))
+        return len(self.nodes) - 1
 
     def _blocking(self, literal: Literal, values: Mapping[str, Value]) -> int | None:
         """Return the node of the tuple that blocks a negated literal, with its proof."""

@@ -31,11 +31,12 @@ from corollary.provenance.changes.recorded_commit import recorded_commit
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
 from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule, Row
 from corollary.provenance.proof import Proof
+from corollary.provenance.proof_nodes import NodeKey, NodeSketch, number_nodes
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import row_of
 from corollary.provenance.trials import Trials, user_names
 from corollary.provenance.why import MAX_ANSWERS, prove
-from corollary.provenance.wording import Wording, condition_text
+from corollary.provenance.wording import Wording, condition_node
 
 MARKED_MAX_CHANGES = 10_000
 """If a transaction changes more base tuples, those of proofs in OLD are not marked."""
@@ -206,9 +207,6 @@ def mark_of(node: ProofNode, changed: Mapping[EventTuple, str], *, is_new: bool)
     return sign if sign == ("+" if is_new else "-") else ""
 
 
-NodeKey = tuple[object, ...]
-
-
 class _EventDrawing:
     """Makes one proof of what was found: event nodes, changes, and proofs of tuples below."""
 
@@ -276,12 +274,10 @@ class _EventDrawing:
             else:
                 notes.append(self._note(literal, instance.values))
         for condition in instance.rule.conditions:
-            text = condition_text(condition, instance.values)
-            left, separator, right = text.partition(" = ")
-            if not (separator and left == right):
-                note: NodeKey = ("computed", text)
-                self._nodes[note] = ProofNode(0, ProofKind.COMPUTED, "", (), (), text=text)
-                notes.append(note)
+            node = condition_node(condition, instance.values)
+            if node is not None:
+                self._nodes["computed", node.text] = node
+                notes.append(("computed", node.text))
         return key
 
     def _types(self, relation: str) -> tuple[Type, ...]:
@@ -312,16 +308,8 @@ class _EventDrawing:
         if below is not None and self._nodes[below].kind is ProofKind.BASE:
             self._nodes[below] = replace(self._nodes[below], sign=SIGNS[state])
             return below
-        wording = self._wording
-        self._nodes[key] = ProofNode(
-            0,
-            ProofKind.CHANGE,
-            wording.user_name(relation),
-            wording.user_row(relation, row),
-            wording.user_types(relation),
-            text=wording.tuple_text(relation, row),
-            sign=SIGNS[state],
-        )
+        node = self._wording.node(ProofKind.CHANGE, relation, row)
+        self._nodes[key] = replace(node, sign=SIGNS[state])
         self._edges[key] = ([] if below is None else [below], [])
         return key
 
@@ -369,32 +357,19 @@ class _EventDrawing:
 
     def _numbered(self, root: NodeKey) -> tuple[ProofNode, ...]:
         """Return the nodes breadth-first, with their ids and heights."""
-        ids, work = {root: 0}, [root]
-        for key in work:
-            premises, notes = self._edges.get(key, ([], []))
-            for below in (*premises, *notes):
-                if below not in ids:
-                    ids[below] = len(ids)
-                    work.append(below)
         heights: dict[NodeKey, int] = {}
         for key in self._bottom_up(root):
             node = self._nodes[key]
             lower = [heights.get(each, 0) for each in self._edges.get(key, ([], []))[0]]
             height = max(lower, default=0) + (node.kind is ProofKind.DERIVED)
             heights[key] = height if key[0] in ("event", "change") else node.height
-        nodes = []
-        for key, at in ids.items():
-            premises, notes = self._edges.get(key, ([], []))
-            nodes.append(
-                replace(
-                    self._nodes[key],
-                    id=at,
-                    height=heights.get(key, 0),
-                    premises=tuple(dict.fromkeys(ids[each] for each in premises)),
-                    notes=tuple(dict.fromkeys(ids[each] for each in notes)),
-                )
-            )
-        return tuple(nodes)
+
+        def sketch_of(key: NodeKey) -> NodeSketch:
+            node = replace(self._nodes[key], height=heights.get(key, 0))
+            premises, notes = (dict.fromkeys(each) for each in self._edges.get(key, ([], [])))
+            return NodeSketch(node, tuple(premises), tuple(notes))
+
+        return number_nodes(root, sketch_of)[0]
 
     def _bottom_up(self, root: NodeKey) -> list[NodeKey]:
         """Return the nodes, premises before what is derived from them."""
