@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 import corollary
 from corollary.database.access.principals import OWNER, Principal
 from corollary.database.engines import PROBING
-from corollary.engines.spark.partitioned import open_partition, probing_engine, source
+from corollary.engines.spark import jobs
+from corollary.engines.spark.engine import SparkEngine
+from corollary.engines.spark.partitioned import open_partition, source
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
 from corollary.serve.commands import CommandRequest
@@ -48,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_reader_opens_the_partitions_that_it_asks(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing_engine, "SCAN_MAX_TUPLES", 10)
+    monkeypatch.setattr(jobs, "SCAN_MAX_TUPLES", 10)
     opened: list[str | None] = []
     open_base = open_partition._open_base
 
@@ -116,9 +119,9 @@ def test_what_a_reader_refuses_the_writer_answers(
     from corollary.serve.handlers.dispatch import handle
     from corollary.serve.service import ServiceLimits
 
-    monkeypatch.setattr(probing_engine, "SCAN_MAX_TUPLES", 10)
+    monkeypatch.setattr(jobs, "SCAN_MAX_TUPLES", 10)
     share_out(monkeypatch, "partitions")
-    engine = probing_engine.ProbingEngine
+    engine = partial(SparkEngine, execution=jobs.Execution.PROBES)
 
     async def run() -> None:
         contexts = []

@@ -15,7 +15,7 @@ import pytest
 import corollary
 from corollary.core.engine import TUPLE_BYTES
 from corollary.database.database import state_of
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.partitioned import partitioning
 from corollary.errors import CorollaryError, EvaluationError
 from support.spark.in_process_partitions import forbid_collecting
@@ -159,7 +159,7 @@ most(x, n) :- edge(x, _), n = count : { pair(x, _) }.
                     tx.insert("edge", added)
                 states += [sorted(db.relation(name).rows()) for name in ("pair", "most")]
             engine = state_of(db).engine
-            if isinstance(engine, DriverEngine):
+            if isinstance(engine, SparkEngine):
                 for name in ("edge", "pair"):
                     files = engine.partitioned_files(name)
                     assert files is not None

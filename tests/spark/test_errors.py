@@ -12,7 +12,7 @@ from corollary.core.engine import Limits
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.session import describe_jobs
 from corollary.errors import EvaluationError, InputError, LimitError
 from support.maintained_database import closure, insert
@@ -44,7 +44,7 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
 @pytest.mark.spark
 def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
-    engine = DriverEngine(spark, placement="partitions", scratch=scratch)
+    engine = SparkEngine(spark, placement="partitions", scratch=scratch)
     db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])
@@ -62,7 +62,7 @@ def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.Monk
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
     insert(db, "edge", [(4, 5)])
-    assert any(text and "probe reach" in text for text in shown)
+    assert any(text and "maintain reach" in text for text in shown)
 
 
 @pytest.mark.spark

@@ -13,7 +13,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.partitioned import handle, staged_table, stratum
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import InputError, LimitError
@@ -130,7 +130,7 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("corollary.engines.spark.resources.private_session", refused)
     with corollary.open(None) as db:
-        assert isinstance(db._state.engine, DriverEngine)
+        assert isinstance(db._state.engine, SparkEngine)
         db.load(text=PROGRAM)
         with db.transaction() as tx:
             tx.insert("e", EDGES)

@@ -105,7 +105,7 @@ def test_partitions_are_fetched_and_not_made_anew(place: str) -> None:
 
 def fetched(db: Database) -> tuple[int, int]:
     """How many files and directories of partitions were fetched, and how many could be."""
-    root = Path(db._state.engine._partition_place.root)  # type: ignore[attr-defined]
+    root = Path(db._state.engine.partition_place.root)  # type: ignore[attr-defined]
     notes = [each for each in root.iterdir() if each.suffix == ORIGIN_SUFFIX]
     return sum(each.with_suffix("").exists() for each in notes), len(notes)
 

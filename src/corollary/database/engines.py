@@ -53,23 +53,21 @@ def create_engine(
         from corollary.engines.local.engine import LocalEngine
 
         return LocalEngine(bulk_mode(bulk))
-    if name == PROBING:
-        from corollary.engines.spark.partitioned.probing_engine import ProbingEngine
+    if name in (PROBING, SEQUENTIAL):
+        from corollary.engines.spark.engine import SparkEngine
+        from corollary.engines.spark.jobs import Execution
 
-        return ProbingEngine(bulk_mode(bulk), scratch)
-    if name == SEQUENTIAL:
-        from corollary.engines.spark.partitioned.probing_engine import SequentialEngine
-
-        return SequentialEngine(bulk_mode(bulk), scratch)
+        execution = Execution.PROBES if name == PROBING else Execution.SEQUENTIAL
+        return SparkEngine(bulk=bulk_mode(bulk), scratch=scratch, execution=execution)
     if name != SPARK:
         cure = f"choose one of {', '.join(ENGINES)}"
         raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)
     if placement not in PLACEMENTS:
         cure = f"choose one of {', '.join(PLACEMENTS)}"
         raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
-    from corollary.engines.spark.driver import DriverEngine
+    from corollary.engines.spark.engine import SparkEngine
 
-    return DriverEngine(
+    return SparkEngine(
         spark,
         placement=placement,
         partition_count=partition_count,

@@ -10,7 +10,7 @@ import pytest
 import corollary
 from corollary.core.engine import TUPLE_BYTES
 from corollary.database.database import state_of
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ def test_changes_are_maintained_by_probes(spark: Any, placement: str) -> None:
         ) as there,
     ):
         engine = state_of(there).engine
-        assert isinstance(engine, DriverEngine)
+        assert isinstance(engine, SparkEngine)
         for db in (here, there):
             db.load(text=PROGRAM)
             with db.transaction() as tx:

@@ -11,7 +11,7 @@ from corollary.core.plans import Plan
 from corollary.core.recorder import Recorder
 from corollary.database.intake.evaluate_once import FileLocations, run_once
 from corollary.database.program.loaded_program import read_programs
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 from corollary.warehouse.formats.delimited import print_rows
 
 QUICK = {
@@ -29,7 +29,7 @@ AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)
 """A round takes some tenths of a second here."""
 
 
-class QueryEngine(DriverEngine):
+class QueryEngine(SparkEngine):
     """An engine whose facts are in partitions before they are read, and whose steps are queries."""
 
     def __init__(self, spark: Any) -> None:
@@ -41,7 +41,7 @@ class QueryEngine(DriverEngine):
         return super().run(plan, recorder, limits)
 
 
-def check(folder: Path, directory: Path, engine: DriverEngine) -> None:
+def check(folder: Path, directory: Path, engine: SparkEngine) -> None:
     """Evaluate a case and compare what it writes and prints."""
     program = read_programs([folder / "program.dl"])
     outcome = run_once(program, FileLocations(folder / "facts", directory), AMPLE, engine=engine)

@@ -24,7 +24,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database import opening
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.driver import DriverEngine
+from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.partitioned import (
     handle,
     partition_files,
@@ -253,7 +253,7 @@ class KillingNowAndThen:
     def __init__(self, cluster: StandaloneCluster, spark: SparkSession) -> None:
         self.cluster = cluster
         self.run = self.lost = 0
-        opening.create_engine = lambda *_, **__: DriverEngine(spark, placement="partitions")
+        opening.create_engine = lambda *_, **__: SparkEngine(spark, placement="partitions")
 
     def __call__(self, work: Callable[..., Any], *arguments: Any) -> None:
         """Run something; what is due to be killed and finds no task to do it is killed later."""

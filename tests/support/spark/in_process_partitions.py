@@ -23,9 +23,9 @@ from corollary.core.engine import (
 )
 from corollary.database import opening
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.spark import driver
+from corollary.engines.spark import engine, placer
+from corollary.engines.spark.jobs import Task, partitions_of
 from corollary.engines.spark.partitioned import (
-    engine,
     handle,
     open_partition,
     partition_files,
@@ -35,7 +35,6 @@ from corollary.engines.spark.partitioned import (
     stratum,
 )
 from corollary.engines.spark.partitioned.run import PartitionedRun
-from corollary.engines.spark.task_pool import partitions_of
 
 SHARES = 3
 
@@ -62,7 +61,7 @@ class RepeatedRows(RowsElsewhere):
     overlap = 1
 
 
-class InProcess(driver.DriverEngine):
+class InProcess(engine.SparkEngine):
     """An engine whose jobs are loops, and which has no queries.
 
     Attributes:
@@ -102,14 +101,17 @@ class InProcess(driver.DriverEngine):
     def delete(self, relation: str, rows: Sequence[Any] | pa.Table | TableHandle) -> None:
         super().delete(relation, self._elsewhere(relation, rows))
 
-    def _run_tasks(
-        self, task: Callable[[int], bytes], numbers: Sequence[int], title: str
-    ) -> list[bytes]:
-        assert title
+    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
         InProcess.jobs += 1
         InProcess.strata += title.startswith("maintain ")
-        sent = pickle.dumps(task)
-        return [pickle.loads(sent)(number) for number in numbers]
+        return run_here(task, numbers, title)
+
+
+def run_here(task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+    """Run the tasks of a job in this process, one after the other."""
+    assert title
+    sent = pickle.dumps(task)
+    return [pickle.loads(sent)(number) for number in numbers]
 
 
 def matching(found: source.PartitionSource, order: Order, keys: pa.Table) -> pa.Table:
@@ -146,7 +148,7 @@ def everything_partitioned(number: int) -> Iterator[None]:
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
         patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
         patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
-        patch.setattr(driver, "COPIED_MAX_TUPLES", chance.choice((-1, 5, 1 << 23)))
+        patch.setattr(placer, "COPIED_MAX_TUPLES", chance.choice((-1, 5, 1 << 23)))
         patch.setattr(stratum, "INLINE_MAX_TUPLES", chance.choice((0, 2, 1 << 14)))
         stage_changes(patch, chance.choice((None, 1, 4)))
         yield
@@ -198,7 +200,7 @@ def share_out(
     def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
         found = InProcess(placement, shares, memory, scratch)
         if interned_bits is not None:
-            found._partition_place.interned_bits = interned_bits
+            found.partition_place.interned_bits = interned_bits
         return found
 
     monkeypatch.setattr(opening, "create_engine", made)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.engines.spark import driver
+from corollary.engines.spark import placer
+from corollary.engines.spark.jobs import partitions_of
 from corollary.engines.spark.partitioned import handle, partitioning, staged_table, stratum
-from corollary.engines.spark.task_pool import partitions_of
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
@@ -94,7 +94,7 @@ def test_cases(
 ) -> None:
     share_out(monkeypatch)
     if not is_copied:  # recursion by rounds of probes
-        monkeypatch.setattr(driver, "COPIED_MAX_TUPLES", -1)
+        monkeypatch.setattr(placer, "COPIED_MAX_TUPLES", -1)
     run_case(case, "as written", variant)
 
 

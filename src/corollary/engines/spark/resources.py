@@ -1,16 +1,115 @@
-"""What an engine holds of Spark and of the disk: made when it is first used, then released."""
+"""What an engine holds of Spark and of the disk: made when it is first used, then released.
 
-from collections.abc import Sequence
+Tasks run by number, and the same number comes to the same executor, as long as that is there: on a
+cluster they run over a small persisted RDD of numbers. The first task with a number leaves the
+block of that number with its executor, and Spark prefers an executor that has the block, so that
+files which a task opens are open there the next time. Spark Connect has no RDDs: there, tasks are
+Python functions over rows, and run anywhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corollary.engines.scratch_directory import ScratchDirectory
-from corollary.engines.spark.session import private_session, release_session
+from corollary.engines.spark.jobs import Task
+from corollary.engines.spark.session import (
+    is_connect,
+    private_session,
+    release_session,
+    run_jobs,
+)
+from corollary.errors import InputError
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from corollary.engines.spark.task_runner import Task, TaskRunner
+MISSING_PACKAGE = "No module named 'corollary"
+
+
+class TaskRunner:
+    """Runs jobs of tasks in a session.
+
+    Attributes:
+        numbers: the RDD of numbers, with 2ᵏ partitions of one number each.
+        executors: those that were there when it was made.
+    """
+
+    def __init__(self, session: "SparkSession") -> None:
+        self.session = session
+        self.numbers: RDD[int] | None = None
+        self.executors: frozenset[str] = frozenset()
+
+    def run(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+        """Run a job with a task for each number; return what they return, in this order.
+
+        Raises:
+            InputError: `C0995`, the workers lack this package.
+        """
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+
+        run = self._run_over_rows if is_connect(self.session) else self._run_over_blocks
+        try:
+            work = partial(run, task, numbers)
+            return run_jobs(self.session, f"corollary: {title}", work)
+        except (PySparkException, Py4JJavaError) as error:
+            if MISSING_PACKAGE not in str(error):
+                raise
+            raise InputError.of(
+                "C0995",
+                "The Python that runs Spark's tasks has no package `corollary`.",
+                None,
+                "install the same version there, or let `PYSPARK_PYTHON` name a Python that has it",
+            ) from None
+
+    def close(self) -> None:
+        """Let executors forget the blocks."""
+        if self.numbers is not None:
+            self.numbers.unpersist()
+            self.numbers = None
+
+    def _run_over_blocks(self, task: Task, numbers: Sequence[int]) -> list[bytes]:
+        rdd = self._placed_numbers(max(numbers, default=0) + 1)
+        return self.session.sparkContext.runJob(rdd, partial(_run_task, task), list(numbers))
+
+    def _placed_numbers(self, count: int) -> "RDD[int]":
+        """Return the RDD with at least so many numbers.
+
+        Another one is made if executors have come or gone: else a new one would get no tasks while
+        those that have blocks are free.
+        """
+        context: Any = self.session.sparkContext
+        status = context._jsc.sc().getExecutorMemoryStatus()  # noqa: SLF001 - no public way to ask
+        executors = frozenset(status.keySet().mkString(" ").split())
+        size = 1 << (count - 1).bit_length()
+        known = 0 if self.numbers is None else self.numbers.getNumPartitions()
+        if self.numbers is None or known < size or self.executors != executors:
+            self.close()
+            size = max(size, known)
+            self.numbers = context.parallelize(range(size), size).persist()
+            self.executors = executors
+        return self.numbers
+
+    def _run_over_rows(self, task: Task, numbers: Sequence[int]) -> list[bytes]:
+        from pyspark.sql.functions import col, udf
+        from pyspark.sql.types import BinaryType
+
+        # Python functions over rows need neither pandas nor Arrow in Spark.
+        called = partial(_run_task_at, task, tuple(numbers))
+        function = udf(called, BinaryType(), useArrow=False).asNondeterministic()
+        rows = self.session.range(0, len(numbers), 1, max(1, len(numbers)))
+        return [bytes(row[0]) for row in rows.select(function(col("id"))).collect()]
+
+
+def _run_task(task: Task, numbers: Iterable[int]) -> list[bytes]:
+    return [task(number) for number in numbers]
+
+
+def _run_task_at(task: Task, numbers: Sequence[int], position: int) -> bytes:
+    return task(numbers[position])
 
 
 class SparkResources:
@@ -43,15 +142,13 @@ class SparkResources:
         return self._directory.path
 
     @property
-    def runner(self) -> "TaskRunner":
+    def runner(self) -> TaskRunner:
         """What runs tasks in the session."""
         if self._runner is None:
-            from corollary.engines.spark.task_runner import TaskRunner
-
             self._runner = TaskRunner(self.session)
         return self._runner
 
-    def run(self, task: "Task", numbers: Sequence[int], title: str) -> list[bytes]:
+    def run(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
         """Run a job with a task for each number; return what they return, in this order."""
         return self.runner.run(task, numbers, title)
 

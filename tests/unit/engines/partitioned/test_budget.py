@@ -13,7 +13,7 @@ from corollary.core.states import State
 from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
-from corollary.engines.spark.partitioned import engine as partitioned_engine
+from corollary.engines.spark import engine as spark_engine
 from corollary.engines.spark.partitioned import table
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
@@ -129,7 +129,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
 def test_the_dictionary_forgets_what_has_only_passed(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partitioned_engine, "DICTIONARY_MAX_BYTES", 20_000)
+    monkeypatch.setattr(spark_engine, "DICTIONARY_MAX_BYTES", 20_000)
     engine = state_of(database).engine
     assert isinstance(engine, InProcess)
     kept = database.relation("shop").rows()
@@ -156,7 +156,7 @@ def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layout of a partitioned table has little room for texts that pass, or are looked up."""
     share_out(monkeypatch, "partitions")
     monkeypatch.setattr(table, "ROOM_BITS", 0)
-    monkeypatch.setattr(partitioned_engine, "WIDER_BITS", 1)
+    monkeypatch.setattr(spark_engine, "WIDER_BITS", 1)
     text = """.decl r(x: number, name: symbol)
         .decl k(x: number)
         .decl q(x: number, name: symbol)
@@ -172,7 +172,7 @@ def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(fresh, InProcess)
         files = engine.partitioned_files("r")
         assert files is not None
-        fresh._partition_place.interned_bits = 2
+        fresh.partition_place.interned_bits = 2
         fresh.adopt("r", files)
         made = fresh._tables["r"]
         assert made.layout.columns[1].width == 2

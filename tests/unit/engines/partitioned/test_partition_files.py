@@ -15,9 +15,9 @@ import pytest
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
+from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned import change_files, partitioning
 from corollary.engines.spark.partitioned import open_partition as opening
-from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
@@ -30,7 +30,7 @@ from corollary.engines.spark.partitioned.partitioning import (
     split_table,
 )
 from corollary.engines.spark.partitioned.source import PartitionSource
-from support.spark.in_process_partitions import matching, present
+from support.spark.in_process_partitions import matching, present, run_here
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER.with_null(True), SYMBOL), False)
 
@@ -200,9 +200,7 @@ def test_a_relation_that_grows_gets_more_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 50)
-    jobs = PartitionJobs(
-        lambda slices, _: [serve_slice(each) for each in slices.values()], lambda: 2
-    )
+    jobs = PartitionJobs(run_here, lambda: 2)
     files = PartitionedFiles.empty(str(tmp_path), PAIRS, [(1, 0)], 2)
     known: set[tuple[Any, ...]] = set()
     counts = []
@@ -272,7 +270,7 @@ def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:
     stored = opening.write_partition(root, "base", PAIRS, [(0, 1)], table)
     files = PartitionedFiles(root, PAIRS, (PartitionSet(((0, 1),), (stored,)),))
     opening._open.clear()
-    jobs = PartitionJobs(lambda work, _: [serve_slice(each) for each in work.values()], lambda: 1)
+    jobs = PartitionJobs(run_here, lambda: 1)
     source = PartitionSource(files, jobs)
     assert rows_of(source.read()) == rows_of(table)
     assert not source.is_unique((0,))

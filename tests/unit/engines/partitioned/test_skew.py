@@ -15,8 +15,8 @@ from corollary.core.arrow import DependencyCheck, from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import state_of
+from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned import loading, partitioning
-from corollary.engines.spark.partitioned.jobs import PartitionJobs, serve_slice
 from corollary.engines.spark.partitioned.open_partition import ranges_of
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.partitioning import (
@@ -31,6 +31,7 @@ from support.spark.in_process_partitions import (
     RepeatedRows,
     matching,
     present,
+    run_here,
     share_out,
     stage_changes,
 )
@@ -53,9 +54,7 @@ def visits(count: int, first: int = 0) -> list[tuple[int | None, str, int]]:
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> PartitionJobs:
     monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 50)
-    return PartitionJobs(
-        lambda slices, _: [serve_slice(each) for each in slices.values()], lambda: 2
-    )
+    return PartitionJobs(run_here, lambda: 2)
 
 
 def changed(files: PartitionedFiles, jobs: PartitionJobs, added: Any, removed: Any = ()) -> Any:

@@ -7,8 +7,8 @@ from pathlib import Path
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
 from corollary.engines.local.storage.arrangement import Order
+from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned import operations
-from corollary.engines.spark.partitioned.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.operations import PartitionAddress, TuplePiece
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,

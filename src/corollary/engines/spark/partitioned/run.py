@@ -30,7 +30,7 @@ from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import GrowingArray
-from corollary.engines.spark.partitioned.jobs import PartitionTask
+from corollary.engines.spark.jobs import PartitionTask
 from corollary.engines.spark.partitioned.open_partition import LEAD_MAX_TUPLES
 from corollary.engines.spark.partitioned.source import PartitionSource
 

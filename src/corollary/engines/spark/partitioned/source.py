@@ -13,6 +13,7 @@ from corollary.core.engine import ValueRange
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
+from corollary.engines.spark.jobs import PartitionJobs, PartitionTask
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.change_files import write_changes
 from corollary.engines.spark.partitioned.change_operations import (
@@ -21,7 +22,6 @@ from corollary.engines.spark.partitioned.change_operations import (
     FoundViolations,
     GatherChange,
 )
-from corollary.engines.spark.partitioned.jobs import PartitionJobs, PartitionTask
 from corollary.engines.spark.partitioned.loading import gather_pieces, remove_files
 from corollary.engines.spark.partitioned.open_partition import new_name
 from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes

@@ -13,6 +13,7 @@ from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
 from corollary.data_class import dataclass
+from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.change_operations import (
     ChangePartition,
     FindViolations,
@@ -20,7 +21,6 @@ from corollary.engines.spark.partitioned.change_operations import (
     GivenTuples,
     ScatterChange,
 )
-from corollary.engines.spark.partitioned.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.loading import remove_files
 from corollary.engines.spark.partitioned.operations import (
     PartitionAddress,

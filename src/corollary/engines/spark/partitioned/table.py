@@ -30,7 +30,7 @@ from corollary.engines.local.storage.runs import (
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.partitioned.jobs import PartitionJobs
+from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.open_partition import INTERNED_KINDS, own_ranges
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,

@@ -1,19 +1,23 @@
-"""An engine whose relations may be partitioned: tables on the driver, their tuples in files."""
+"""The Spark engine: relations on the driver or in partitions, strata here or in tasks.
+
+Small relations are held and computed here by the local engine, and Spark is never started for them.
+Of others the tables are here, and their tuples in files that tasks probe. A stratum that has a
+pivot and whose relations are in partitions is maintained by one job.
+"""
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import pyarrow as pa
 
 from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import (
-    TUPLE_BYTES,
     BulkMode,
     IndexPlaces,
     Limits,
@@ -22,9 +26,10 @@ from corollary.core.engine import (
     RowLookup,
     TableHandle,
     ValueRange,
+    driver_memory,
 )
 from corollary.core.logic import Value
-from corollary.core.plans import Plan, relations_written
+from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
@@ -36,9 +41,16 @@ from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import recode_table
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.jobs import (
+    SCAN_MAX_TUPLES,
+    Execution,
+    JobCounts,
+    PartitionJobs,
+    SparkTaskPool,
+    Task,
+)
 from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
-from corollary.engines.spark.partitioned.jobs import JobCounts, PartitionJobs, serve_number
 from corollary.engines.spark.partitioned.loading import build_partitions
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.remote_table import (
@@ -53,12 +65,18 @@ from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.engines.spark.partitioned.table import WIDER_BITS, PartitionPlace
+from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer
 from corollary.engines.spark.resources import SparkResources
-from corollary.engines.spark.task_pool import SparkTaskPool
-from corollary.engines.spark.task_runner import Task
+from corollary.engines.spark.session import parallelism_of
+from corollary.engines.spark.task_strata import TaskStrata
+from corollary.rewrite.partitions import PARTITIONS
 
-LOAD_DIVISOR = 2
-"""A load that would take more than one in so many bytes of the budget does not pass the driver."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    # Imported where they are used: small relations need none of it.
+    from corollary.engines.spark.bulk.queries import SparkQueries
+    from corollary.engines.spark.bulk.steps import SparkSteps
 
 INSERTED_MAX_ROWS = 1 << 20
 """So many tuples of a handle are inserted at once."""
@@ -72,80 +90,136 @@ DICTIONARY_MAX_BYTES = 1 << 26
 DICTIONARY_GROWTH = 2
 """…if it is so many times as large as after the last time: what it then holds is needed."""
 
-PARTITIONS_PLACE = "partitions"
-"""The place of relations whose committed tuples are in partitions."""
 
-
-class PartitioningEngine(LocalEngine):
-    """Holds relations on the driver, or in partitions that tasks probe.
+class SparkEngine(LocalEngine):
+    """Holds relations on the driver and in partitions; runs plans here, and strata in tasks.
 
     Args:
-        is_forced: whether all relations are partitioned.
-        memory: the bytes that the tuples of other relations may take here; None for any number.
+        spark: the user's session; a local one is started if it is needed and there is none.
+        placement: `driver`, or `partitions` to have all relations there; `auto` decides by size.
+        partition_count: how many tasks run at once; by default what Spark says, which is asked for
+            each job.
+        scratch: a directory that the driver and all tasks see, for the files of partitions.
+        memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
+        execution: who does the work of jobs. Without Spark, only what is in partitions stays there.
     """
 
     def __init__(
         self,
-        bulk: BulkMode | None = None,
+        spark: "SparkSession | None" = None,
         *,
-        is_forced: bool = False,
-        memory: int | None = None,
+        placement: str = "auto",
+        partition_count: int | None = None,
+        scratch: Path | None = None,
+        bulk: BulkMode | None = None,
+        memory: int | str | None = None,
+        execution: Execution = Execution.SPARK,
     ) -> None:
         super().__init__(bulk)
-        self._is_forced = is_forced
-        self._memory = memory
-        self._headroom = -1
-        """The bytes that tables here may still grow by until they are measured again."""
+        self._execution = execution
+        has_spark = execution is Execution.SPARK and (
+            spark is not None or find_spec("pyspark") is not None
+        )
+        self._placer = Placer(
+            is_forced=placement == PARTITIONS_PLACE,
+            memory=driver_memory(memory) if placement == "auto" and has_spark else None,
+        )
+        self._given_count = partition_count if execution is Execution.SPARK else 1
+        self._partition_count: int | None = None
         self._made_place: PartitionPlace | None = None
         self._trimmed_bytes = 0
         """The size of the dictionary when it was trimmed last."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
+        self._resources = SparkResources(spark, scratch)
+        self._strata = TaskStrata(self)
+        self._bulk_queries: SparkQueries | None = None
+        super().declare({PARTITIONS.name: PARTITIONS})
 
-    _resources: SparkResources
-    """What it holds of Spark."""
+    # --- jobs ----------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def _root(self) -> Path:
         """The directory of the files of partitions."""
+        return self._resources.root
 
     def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
         """Run a job with one task for each number; return the results in this order."""
-        return self._resources.run(task, numbers, title)
-
-    def _run_slices(self, slices: Mapping[int, bytes], title: str) -> list[bytes]:
-        """Run a job with one task for each slice of work."""
-        return self._run_tasks(partial(serve_number, slices), list(slices), title)
+        if self._execution is Execution.SPARK:
+            return self._resources.run(task, numbers, title)
+        return [task(number) for number in numbers]
 
     @property
     def tasks(self) -> SparkTaskPool | None:
         """Where large inputs are read."""
-        if find_spec("pyspark") is None:
-            return None
-        if self._is_forced:
-            most = -1
-        elif self._memory is not None:
-            most = self._memory // (TUPLE_BYTES * LOAD_DIVISOR)
-        else:
+        most = None
+        if self._execution is Execution.SEQUENTIAL:
+            most = SCAN_MAX_TUPLES
+        elif self._execution is Execution.SPARK and find_spec("pyspark") is not None:
+            most = self._placer.load_max_tuples
+        if most is None:
             return None
         slots = lambda: self.task_count  # noqa: E731 - it may start Spark
         return SparkTaskPool(self._run_tasks, lambda: self._root, slots, most)
 
     @property
-    def _partition_place(self) -> PartitionPlace:
-        if self._made_place is None:
-            root = self._root / PARTITIONS_PLACE
-            root.mkdir()
-            self._made_place = PartitionPlace(str(root), self._new_jobs(), self._dictionary)
-        return self._made_place
+    def default_placement(self) -> str:
+        """The placement of strata by default."""
+        return "driver" if self._execution is Execution.SPARK else super().default_placement
 
-    def _new_jobs(self) -> PartitionJobs:
-        return PartitionJobs(self._run_slices, lambda: self.task_count)
+    @property
+    def partition_count(self) -> int:
+        """How many tasks share a stratum: a power of two, always the same, for plans name it."""
+        if self._partition_count is None:
+            self._partition_count = 1 << (self.task_count - 1).bit_length()
+        return self._partition_count
 
     @property
     def task_count(self) -> int:
         """How many tasks run at once, now."""
-        return self.partition_count
+        if self._given_count is not None:
+            return self._given_count
+        return parallelism_of(self._resources.session)
+
+    def placement(
+        self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
+    ) -> Placement:
+        """Return where a stratum should run."""
+        if not has_pivot:
+            return Placement.DRIVER
+        size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
+        lower = sum(self.size(name) for name in below if name in self._relations)
+        is_partitioned = any(map(self.is_partitioned, relations))
+        return self._placer.placement(size, lower, is_partitioned=is_partitioned)
+
+    def close(self) -> None:
+        """Remove all files and release the session."""
+        self._resources.close()
+
+    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
+        if self._execution is not Execution.SPARK or not self._has_partitions(plan):
+            return None
+        from corollary.engines.spark.bulk.queries import SparkQueries
+        from corollary.engines.spark.bulk.steps import SparkSteps
+
+        if self._bulk_queries is None:
+            self._bulk_queries = SparkQueries(self._resources, self.partition_place, self._bulk)
+        return SparkSteps(self._bulk_queries, plan, tables, self._relations.keys())
+
+    @property
+    def partition_place(self) -> PartitionPlace:
+        """What the tables of relations in partitions share."""
+        if self._made_place is None:
+            root = self._root / PARTITIONS_PLACE
+            root.mkdir()
+            slots = lambda: self.task_count  # noqa: E731 - it may start Spark
+            jobs = PartitionJobs(self._run_tasks, slots, self._execution)
+            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
+        return self._made_place
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """The tables of all relations."""
+        return self._tables
 
     @property
     def reads_partitions(self) -> bool:
@@ -160,8 +234,9 @@ class PartitioningEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        if self._is_forced and relation.types and not is_change_relation(relation.name):
-            return RemoteTable(relation, self._partition_place)
+        is_stored = relation != PARTITIONS and not is_change_relation(relation.name)
+        if self._placer.is_forced and relation.types and is_stored:
+            return RemoteTable(relation, self.partition_place)
         return super()._new_table(relation)
 
     def _partitioned_tables(self) -> list[RemoteTable]:
@@ -180,36 +255,29 @@ class PartitioningEngine(LocalEngine):
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
-        if self._is_forced and (relation not in self._tables or self.is_partitioned(relation)):
-            return RelationPlace(PARTITIONS_PLACE, "asked for")
-        tuples = self.size(relation) if relation in self._tables else 0
-        reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
-        if self._memory is not None:
-            reason += f", the driver has {self._memory >> 20:,} MB for all relations"
-        place = PARTITIONS_PLACE if self.is_partitioned(relation) else self.default_placement
-        return RelationPlace(place, reason)
+        if relation not in self._tables:
+            place = PARTITIONS_PLACE if self._placer.is_forced else self.default_placement
+            return self._placer.place_of(0, place)
+        is_partitioned = self.is_partitioned(relation)
+        place = PARTITIONS_PLACE if is_partitioned else self.default_placement
+        return self._placer.place_of(self.size(relation), place)
 
     def _partition_large(self) -> None:
         """Partition the largest relations, until the others fit into the budget."""
-        if self._memory is None or self._headroom >= 0:
+        if self._placer.memory is None or self._placer.headroom >= 0:
             return
         here = {
-            name: TUPLE_BYTES * table.size(State.NEW)
+            name: table.size(State.NEW)
             for name, table in self._tables.items()
             if not table.is_partitioned and table.types and not is_change_relation(name)
         }
-        total = sum(here.values())
-        for name in sorted(here, key=lambda each: -here[each]):
-            if total <= self._memory:
-                break
+        for name in self._placer.beyond_budget(here):
             self._partition(name)
-            total -= here[name]
-        self._headroom = self._memory - total
 
     def _partition(self, name: str) -> None:
         """Move a relation to partitions; a change that is open stays here."""
         before = self._tables[name]
-        table = RemoteTable(self._relations[name], self._partition_place, before.family)
+        table = RemoteTable(self._relations[name], self.partition_place, before.family)
         for order in before.old_layers():
             table.want(order)
         table.assign(before.tuples(State.OLD))
@@ -227,7 +295,7 @@ class PartitioningEngine(LocalEngine):
             return
         for name, table in list(self._tables.items()):
             if isinstance(table, MovableTable) and table.source and not is_change_relation(name):
-                self._set_table(name, RemoteTable(self._relations[name], self._partition_place))
+                self._set_table(name, RemoteTable(self._relations[name], self.partition_place))
                 self.adopt(name, table.source.files)
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
@@ -248,7 +316,7 @@ class PartitioningEngine(LocalEngine):
         table = self._tables[relation]
         if not isinstance(table, RemoteTable):
             declared = self._relations[relation]
-            table = RemoteTable(declared, self._partition_place, table.family)
+            table = RemoteTable(declared, self.partition_place, table.family)
             self._set_table(relation, table)
         return table
 
@@ -256,7 +324,7 @@ class PartitioningEngine(LocalEngine):
         """Add tuples that are outside of this process to a relation without any, as ADDED."""
         assert not self.size(relation), f"`{relation}` is not empty"
         self._written.add(relation)
-        table, place = self._make_partitioned(relation), self._partition_place
+        table, place = self._make_partitioned(relation), self.partition_place
         orders = table.known_orders
         declared = self._relations[relation]
         table.load(build_partitions(rows, declared, orders, place.root, place.jobs))
@@ -266,7 +334,7 @@ class PartitioningEngine(LocalEngine):
     ) -> None:
         """Add tuples to NEW of a relation; those already there are no change."""
         self._written.add(relation)
-        self._headroom -= TUPLE_BYTES * len(rows)
+        self._placer.grow(len(rows))
         if isinstance(rows, pa.Table | Sequence):
             self._widening(partial(super().insert, relation, rows))
         elif not rows.is_distributed:
@@ -340,10 +408,11 @@ class PartitioningEngine(LocalEngine):
 
     def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
+        self._strata.forget(list(self._relations))
         found = super().restore(files)
-        self._headroom = -1
+        self._placer.measure()
         if paths:
-            stored = restore_files(Path(self._partition_place.root), self._relations, files, paths)
+            stored = restore_files(Path(self.partition_place.root), self._relations, files, paths)
             for name, each in stored.items():
                 self.adopt(name, each)
             found |= stored.keys()
@@ -351,6 +420,7 @@ class PartitioningEngine(LocalEngine):
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which must be unused."""
+        self._strata.forget([old])
         super().rename(old, new)
         self._relabel_table(new)
 
@@ -367,16 +437,31 @@ class PartitioningEngine(LocalEngine):
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         if self._partitioned_table(source) is not None and not self.is_partitioned(target):
-            self._set_table(target, RemoteTable(self._relations[target], self._partition_place))
+            self._set_table(target, RemoteTable(self._relations[target], self.partition_place))
+        self._strata.forget([target])
         super().copy(source, target)
-        self._headroom = -1
+        self._placer.measure()
+
+    def drop(self, relations: Iterable[str]) -> None:
+        """Remove relations."""
+        names = list(relations)
+        self._strata.forget(names)
+        super().drop(names)
+
+    def clear(self, relations: Iterable[str]) -> None:
+        """Remove all tuples of relations, in every state."""
+        names = list(relations)
+        self._strata.forget(names)
+        super().clear(names)
 
     # --- changes -------------------------------------------------------------------------------
 
     def commit(self, relations: Iterable[str] | None = None) -> None:
         """Make NEW the OLD of some relations, or of all."""
         names = None if relations is None else list(relations)
-        self._headroom -= TUPLE_BYTES * sum(self.size(n, State.ADDED) for n in self.changed())
+        changed = self.changed()
+        self._placer.grow(sum(self.size(each, State.ADDED) for each in changed))
+        self._strata.follow(changed if names is None else changed.intersection(names))
         super().commit(names)
         self._release()
         if names is None:
@@ -414,8 +499,9 @@ class PartitioningEngine(LocalEngine):
         self._trimmed_bytes = fresh.nbytes
 
     def _files_in_use(self) -> set[str]:
-        """Return the paths of all files of tables."""
-        return {
+        """Return the paths of all files of tables, and of copies for tasks."""
+        copies = {f"{self.partition_place.root}/{name}" for name in self._strata.files}
+        return copies | {
             path
             for table in self._partitioned_tables()
             for source in (table.source, table.loading, table.staged)
@@ -455,7 +541,7 @@ class PartitioningEngine(LocalEngine):
         if table is None:
             return None
         files, added, removed = table.parts(state)
-        source = PartitionSource(files, self._partition_place.jobs)
+        source = PartitionSource(files, self.partition_place.jobs)
         return PartitionedHandle(source, added, removed)
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
@@ -484,15 +570,24 @@ class PartitioningEngine(LocalEngine):
         if types and self._has_partitions(plan):
             columns = tuple(f"c{at}" for at in range(len(types)))
             relation = Relation(name, columns, types, False, is_declared=False)
-            return WorkingTable(relation, self._partition_place, family)
+            return WorkingTable(relation, self.partition_place, family)
         return super()._working_table(name, types, family, plan)
 
+    def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
+        return self._strata.run(prepared, step)
+
     def _prepare(self, plan: Plan) -> PreparedPlan:
+        if id(plan) not in self._prepared:
+            for name in self._strata.maintained(plan):
+                known = self._tables[name]
+                is_movable = type(known) is not RemoteTable
+                if is_movable and not (isinstance(known, RemoteTable) and known.held):
+                    self._partition(name)
         if id(plan) not in self._prepared and self._has_partitions(plan):
             for name in relations_written(plan):  # its results may be in partitions
                 table = self._tables.get(name)
                 if table is not None and table.types and not isinstance(table, RemoteTable):
-                    relation, place = self._relations[name], self._partition_place
+                    relation, place = self._relations[name], self.partition_place
                     self._set_table(name, MovableTable.of(table, relation, place))
         return super()._prepare(plan)
 
@@ -506,6 +601,10 @@ class PartitioningEngine(LocalEngine):
         If it fails, the changes of the relations that the plan writes are rolled back; those of the
         relations that `insert` and `delete` have changed stay.
         """
+        self._strata.limits = limits
+        if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
+            super().insert(PARTITIONS.name, [(number,) for number in range(self.partition_count)])
+            super().commit([PARTITIONS.name])
         if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
             self._release()
         if self._made_place is not None:
@@ -522,6 +621,6 @@ class PartitioningEngine(LocalEngine):
             try:
                 return work()
             except LayoutExceeded:
-                self._partition_place.interned_bits += WIDER_BITS
+                self.partition_place.interned_bits += WIDER_BITS
                 for table in self._partitioned_tables():
                     table.widen_interned()

@@ -1,0 +1,278 @@
+"""Jobs: what tasks do travels to them pickled, and so do their results and errors.
+
+A job runs a function by number. Operations on partitions are grouped into slices, one for each
+task; large inputs are read by a function of items, one for each task.
+"""
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, Generic
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from corollary.core.engine import Item, MapResult, PartitionsOf
+from corollary.core.program import Relation
+from corollary.core.recorder import JobRecord, Recorder
+from corollary.data_class import dataclass
+from corollary.engines.spark.partitioned import operations
+from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
+from corollary.engines.spark.partitioned.partitioning import partition_count, partition_of
+from corollary.errors import SCAN_REFUSED, CorollaryError, InputError
+
+Task = Callable[[int], bytes]
+"""What a task does, given its number; it goes to executors as bytes."""
+
+RunTasks = Callable[[Task, Sequence[int], str], list[bytes]]
+"""Runs a job: what a task does, the numbers of the tasks, a title; returns the results."""
+
+PartitionTask = tuple[PartitionAddress, PartitionOperation]
+
+SCAN_MAX_TUPLES = 1 << 17
+"""Partitions that have no more tuples together are read in a process without tasks."""
+
+BOUNDED = (
+    operations.Match,
+    operations.Contain,
+    operations.Build,
+    operations.Fold,
+    operations.MergeChanges,
+)
+"""What takes no longer in a larger relation: probes, and writing changes and single partitions."""
+
+
+class Execution(Enum):
+    """Who does the work of jobs."""
+
+    SPARK = auto()
+    """The tasks of a session."""
+
+    SEQUENTIAL = auto()
+    """This process, with one partition after the other, so that it takes the memory of one."""
+
+    PROBES = auto()
+    """This process; what would read all of a large relation is refused, so that its owner asks a
+    process that has tasks."""
+
+
+# --- what a task does ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTask(Generic[Item, MapResult]):
+    """Computes the result for one of some items; Spark calls this in a task."""
+
+    function: Callable[[Item], MapResult]
+    items: Mapping[int, Item]
+
+    def __call__(self, number: int) -> bytes:
+        """Return the result, or the error, for the item with a number, pickled."""
+        try:
+            found: object = self.function(self.items[number])
+        except CorollaryError as error:
+            found = error
+        return pickle.dumps(found, protocol=5)
+
+
+def serve_slice(data: bytes) -> list[Any]:
+    """Run the operations of a slice."""
+    tasks: list[PartitionTask] = pickle.loads(data)  # noqa: S301 - made by the driver
+    return [operation.run(address) for address, operation in tasks]
+
+
+def read_replies(replies: Sequence[bytes]) -> list[Any]:
+    """Return what tasks have returned.
+
+    Raises:
+        CorollaryError: the one that the first of the tasks raised.
+    """
+    found = [pickle.loads(each) for each in replies]  # noqa: S301 - our own tasks made it
+    for each in found:
+        if isinstance(each, CorollaryError):
+            raise each
+    return found
+
+
+# --- operations on partitions --------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class JobCounts:
+    """What jobs have cost.
+
+    Attributes:
+        sent, returned: bytes from the driver to tasks and back.
+    """
+
+    jobs: int = 0
+    tasks: int = 0
+    sent: int = 0
+    returned: int = 0
+
+    def since(self, before: "JobCounts") -> "JobCounts":
+        """Return the difference from earlier counts."""
+        return JobCounts(
+            self.jobs - before.jobs,
+            self.tasks - before.tasks,
+            self.sent - before.sent,
+            self.returned - before.returned,
+        )
+
+
+class PartitionJobs:
+    """Runs operations on partitions, and counts what that costs.
+
+    Args:
+        run_tasks: runs a job.
+        slots: says how many tasks run at once, now.
+        execution: who does the work.
+
+    Attributes:
+        counts: what jobs have cost so far.
+        recorder: of the plan that runs now.
+    """
+
+    def __init__(
+        self,
+        run_tasks: RunTasks,
+        slots: Callable[[], int],
+        execution: Execution = Execution.SPARK,
+    ) -> None:
+        self._run_tasks = run_tasks
+        self._slots = slots
+        self._execution = execution
+        self.counts = JobCounts()
+        self.recorder: Recorder | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        return self._slots()
+
+    @property
+    def can_scan(self) -> bool:
+        """Whether jobs may read whole relations."""
+        return self._execution is not Execution.PROBES
+
+    def run(self, tasks: Sequence[PartitionTask], title: str) -> list[Any]:
+        """Run operations in one job; return their results in the same order.
+
+        Raises:
+            CorollaryError: that of an operation that failed.
+            InputError: `C0996`, they would read all of a large relation.
+        """
+        if not self.can_scan:
+            self._check_size(tasks, title)
+        if self._execution is not Execution.SPARK:
+            return [each.run(address) for address, each in tasks]
+        if not tasks:
+            return []
+        # A partition goes to the same slice each time, so that workers may have it open.
+        slots, slices = self.slots, dict[int, list[int]]()
+        for at, (address, _) in enumerate(tasks):
+            slices.setdefault(address.number % slots, []).append(at)
+        sent = {
+            number: pickle.dumps([tasks[at] for at in each], protocol=5)
+            for number, each in slices.items()
+        }
+        returned = self._run_tasks(ItemTask(serve_slice, sent), list(sent), title)
+        self._count(title, [address for address, _ in tasks], sent, returned)
+        results: list[Any] = [None] * len(tasks)
+        for each, found in zip(slices.values(), read_replies(returned), strict=True):
+            for at, result in zip(each, found, strict=True):
+                results[at] = result
+        return results
+
+    def _check_size(self, tasks: Sequence[PartitionTask], title: str) -> None:
+        """Refuse to read all of a large relation."""
+        scanned = [address for address, each in tasks if not isinstance(each, BOUNDED)]
+        tuples = sum(each.stored.size for each in scanned)
+        if tuples > SCAN_MAX_TUPLES:
+            name = scanned[0].relation.name
+            raise InputError.of(
+                SCAN_REFUSED,
+                f"To {title}, all its {tuples:,} tuples would be read here: `{name}` is in "
+                "partitions, and this process has no tasks.",
+                None,
+                "bind the column that it is looked up by, or ask with the engine `spark`",
+            )
+
+    def _count(
+        self,
+        title: str,
+        addresses: Sequence[PartitionAddress],
+        sent: Mapping[int, bytes],
+        returned: Sequence[bytes],
+    ) -> None:
+        sizes = sum(map(len, sent.values())), sum(map(len, returned))
+        self.counts.jobs += 1
+        self.counts.tasks += len(sent)
+        self.counts.sent += sizes[0]
+        self.counts.returned += sizes[1]
+        if self.recorder is not None:
+            asked: dict[str, set[int]] = {}
+            for each in addresses:
+                asked.setdefault(each.relation.name, set()).add(each.number)
+            partitions = {name: tuple(sorted(each)) for name, each in asked.items()}
+            self.recorder.job(JobRecord(title, partitions, *sizes))
+
+
+# --- functions of items --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTaskPool:
+    """Runs functions on items in tasks.
+
+    Attributes:
+        run_tasks: runs a job.
+        root: makes a directory that the driver and all tasks see, if it is not there yet.
+        slots: says how many tasks run at once; that may start Spark.
+        max_tuples: of one relation that the driver should hold.
+    """
+
+    run_tasks: RunTasks
+    root: Callable[[], Path]
+    slots: Callable[[], int]
+    max_tuples: int
+
+    @property
+    def directory(self) -> Path:
+        """A directory that the driver and all tasks see."""
+        return self.root()
+
+    def run(
+        self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
+    ) -> list[MapResult]:
+        """Return the results of a function for items, in their order.
+
+        Raises:
+            CorollaryError: the one that the first of the items raised.
+        """
+        if not items:
+            return []
+        task = ItemTask(function, dict(enumerate(items)))
+        return read_replies(self.run_tasks(task, range(len(items)), title))
+
+    def is_large(self, tuples: int) -> bool:
+        """Whether the driver should not hold so many tuples of one relation."""
+        return tuples > self.max_tuples
+
+    def partition_count(self, tuples: int) -> int:
+        """Return into how many partitions a relation of so many tuples is divided."""
+        return partition_count(tuples, self.slots())
+
+    @property
+    def partitions_of(self) -> PartitionsOf:
+        """The function that says which tuple belongs to which partition."""
+        return partitions_of
+
+
+def partitions_of(
+    rows: pa.Table, relation: Relation, column: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Return the partition of each tuple by the value of a column."""
+    return partition_of(rows.column(column), relation.types[column], count)

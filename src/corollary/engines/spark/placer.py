@@ -1,0 +1,102 @@
+"""Where relations are held and where strata run: by size and a budget, or as asked for."""
+
+from collections.abc import Mapping
+
+from corollary.core.engine import TUPLE_BYTES, RelationPlace
+from corollary.core.plans import Placement
+from corollary.data_class import dataclass
+
+PARTITIONS_PLACE = "partitions"
+"""The place of relations whose committed tuples are in partitions."""
+
+LOAD_DIVISOR = 2
+"""A load that would take more than one in so many bytes of the budget does not pass the driver."""
+
+TASKS_MIN_TUPLES = 1 << 24
+"""A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
+
+TASKS_MIN_INPUT_TUPLES = 1 << 20
+"""…and so is one that is still empty and reads so many."""
+
+COPIED_MAX_TUPLES = 1 << 23
+"""A stratum that reads more tuples of other relations does not run in tasks: each has a copy."""
+
+
+@dataclass(slots=True)
+class Placer:
+    """Decides for an engine where its relations and strata are.
+
+    Attributes:
+        is_forced: whether all relations are in partitions.
+        memory: the bytes that the tuples of other relations may take on the driver; None for any
+            number.
+        headroom: the bytes that tables there may still grow by until they are measured again.
+    """
+
+    is_forced: bool = False
+    memory: int | None = None
+    headroom: int = -1
+
+    @property
+    def load_max_tuples(self) -> int | None:
+        """The tuples of one relation that may be read on the driver; None for any number."""
+        if self.is_forced:
+            return -1
+        return None if self.memory is None else self.memory // (TUPLE_BYTES * LOAD_DIVISOR)
+
+    def grow(self, tuples: int) -> None:
+        """Note tuples that come to the driver."""
+        self.headroom -= TUPLE_BYTES * tuples
+
+    def measure(self) -> None:
+        """Have the tables measured when it is asked next what is beyond the budget."""
+        self.headroom = -1
+
+    def beyond_budget(self, sizes: Mapping[str, int]) -> list[str]:
+        """Return the largest relations on the driver, such that the others fit into the budget.
+
+        Args:
+            sizes: the tuples of each.
+        """
+        if self.memory is None or self.headroom >= 0:
+            return []
+        total, found = TUPLE_BYTES * sum(sizes.values()), []
+        for name in sorted(sizes, key=lambda each: -sizes[each]):
+            if total <= self.memory:
+                break
+            found.append(name)
+            total -= TUPLE_BYTES * sizes[name]
+        self.headroom = self.memory - total
+        return found
+
+    def place_of(self, tuples: int, place: str) -> RelationPlace:
+        """Return where a relation is, and why.
+
+        Args:
+            tuples: how many it has.
+            place: where they are.
+        """
+        if self.is_forced and place == PARTITIONS_PLACE:
+            return RelationPlace(place, "asked for")
+        reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
+        if self.memory is not None:
+            reason += f", the driver has {self.memory >> 20:,} MB for all relations"
+        return RelationPlace(place, reason)
+
+    def placement(self, size: int, lower: int, *, is_partitioned: bool) -> Placement:
+        """Return where a stratum with a pivot should run.
+
+        Args:
+            size: the tuples of its relations.
+            lower: the tuples of the relations that it reads.
+            is_partitioned: whether one of its relations is in partitions.
+        """
+        if lower > COPIED_MAX_TUPLES:
+            return Placement.DRIVER
+        if self.is_forced:
+            return Placement.TASKS
+        if self.memory is None:
+            return Placement.DRIVER
+        is_large = is_partitioned or size >= TASKS_MIN_TUPLES
+        is_first = not size and lower >= TASKS_MIN_INPUT_TUPLES
+        return Placement.TASKS if is_large or is_first else Placement.DRIVER

@@ -1,0 +1,235 @@
+"""Whole strata in tasks: what the driver sends for a run, and makes of the replies.
+
+A relation that stays on the driver, and that a stratum in tasks reads, has a copy in files; it is
+written once, and then follows the commits.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Generic, Protocol
+
+import pyarrow as pa
+
+from corollary.core import plans
+from corollary.core.engine import Limits, MapResult
+from corollary.core.pipeline import Reference
+from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Plan
+from corollary.core.program import Relation
+from corollary.core.states import CHANGES, State
+from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage.table import Table
+from corollary.engines.spark.partitioned.change_files import write_change
+from corollary.engines.spark.partitioned.open_partition import new_name, write_partition
+from corollary.engines.spark.partitioned.operations import PartitionAddress
+from corollary.engines.spark.partitioned.partition_files import StoredPartition
+from corollary.engines.spark.partitioned.remote_table import RemoteTable, is_change_relation
+from corollary.engines.spark.partitioned.stratum import (
+    PlanRelation,
+    PlanRequest,
+    RunStratum,
+    pickle_plan,
+    remaining_limits,
+    report_run,
+    subplan,
+)
+from corollary.engines.spark.partitioned.table import PartitionPlace
+from corollary.rewrite.partitions import PARTITIONS
+
+PLAN_CACHE_ENTRIES = 64
+
+
+class PlanCache(Generic[MapResult]):
+    """Computes something from a plan once, as long as the plan is the same object."""
+
+    def __init__(self, make: Callable[[Plan], MapResult]) -> None:
+        self._make = make
+        self._entries: dict[int, tuple[Plan, MapResult]] = {}
+
+    def __call__(self, plan: Plan) -> MapResult:
+        """Return what was computed from the plan."""
+        entry = self._entries.get(id(plan))
+        if entry is None:
+            if len(self._entries) >= PLAN_CACHE_ENTRIES:
+                self._entries.clear()
+            # The entry holds the plan, so that no other object gets its id.
+            entry = self._entries[id(plan)] = plan, self._make(plan)
+        return entry[1]
+
+
+class TableHolder(Protocol):
+    """An engine whose relations may be in partitions."""
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The declared relations by name."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Their tables."""
+
+    @property
+    def partition_place(self) -> PartitionPlace:
+        """What the tables of relations in partitions share."""
+
+    @property
+    def partition_count(self) -> int:
+        """How many tasks share a stratum."""
+
+    def read(self, relation: str, state: State = State.NEW) -> pa.Table:
+        """Return the tuples of a relation in a state."""
+
+
+class TaskStrata:
+    """Runs strata in tasks for an engine."""
+
+    def __init__(self, engine: TableHolder) -> None:
+        self._engine = engine
+        self._copies: dict[str, StoredPartition] = {}
+        """The files that tasks read of relations on the driver: their tuples of OLD."""
+        self._parts = PlanCache(_placed_parts)
+        self.limits = Limits()
+
+    # --- copies --------------------------------------------------------------------------------
+
+    def _copy_for_tasks(self, name: str) -> PlanRelation:
+        """Return a relation that is here as tasks read it."""
+        relation, root = self._engine.relations[name], self._engine.partition_place.root
+        order = tuple(range(len(relation.types)))
+
+        def written(state: State) -> StoredPartition:
+            rows = self._engine.read(name, state)
+            if not rows.num_rows:
+                return StoredPartition()
+            change = write_change(root, new_name(name, "change"), rows, rows.slice(0, 0))
+            return StoredPartition(changes=(change,))
+
+        if name not in self._copies:
+            base = new_name(name, "base")
+            rows = self._engine.read(name, State.OLD)
+            self._copies[name] = write_partition(root, base, relation, (order,), rows)
+        added, removed = map(written, CHANGES)
+        return PlanRelation(relation, (order,), None, (self._copies[name],), (added,), (removed,))
+
+    def follow(self, names: Iterable[str]) -> None:
+        """Write the open changes of relations of which tasks have a copy."""
+        for name in self._copies.keys() & names:
+            if self._engine.tables[name].is_remote(State.NEW):
+                del self._copies[name]
+                continue
+            added, removed = (self._engine.read(name, sign) for sign in CHANGES)
+            root = self._engine.partition_place.root
+            change = write_change(root, new_name(name, "change"), added, removed)
+            copy = self._copies.pop(name).changed(change, ())
+            if not copy.is_due and copy.merged_from is None:
+                self._copies[name] = copy
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Have no copies of relations."""
+        for name in names:
+            self._copies.pop(name, None)
+
+    @property
+    def files(self) -> set[str]:
+        """The files of all copies."""
+        return {name for each in self._copies.values() for name in each.files}
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def maintained(self, plan: Plan) -> list[str]:
+        """Return the relations that a plan maintains in tasks."""
+        parts = self._parts(plan).items()
+        return [name for procedure, part in parts for name in self._pivots(plan, procedure, part)]
+
+    def _pivots(self, plan: Plan, procedure: str, part: Plan) -> dict[str, int]:
+        """Return the relations that the procedure of a stratum maintains, and their pivots."""
+        columns = next(
+            dict(each.columns)
+            for each in plans.steps_of(plan)
+            if isinstance(each, PlacedCall) and each.procedure == procedure
+        )
+        # The payload of a relation, `p•rank` say, is partitioned as the relation itself.
+        return {
+            each: columns[owner]
+            for each in part.types
+            if each in self._engine.relations
+            if (owner := each.partition(WORKING_SEPARATOR)[0]) in columns
+        }
+
+    def run(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
+        """Run the procedure of a stratum in tasks, unless its partitions do not allow it."""
+        part = self._parts(prepared.plan)[step.procedure]
+        pivots = self._pivots(prepared.plan, step.procedure, part)
+        count = self._engine.partition_count
+        tables = {name: self._engine.tables[name] for name in pivots}
+        for name, table in tables.items():
+            assert isinstance(table, RemoteTable)
+            if not table.partition_by(pivots[name], count):
+                return False
+        request = self._request(prepared, part, pivots)
+        place = self._engine.partition_place
+        file = new_name(step.procedure, "plan")
+        path = Path(place.root, file)
+        path.write_bytes(pickle.dumps(request, protocol=5))
+        first = next(iter(pivots))
+        address = PartitionAddress(
+            place.root, self._engine.relations[first], (), 0, StoredPartition()
+        )
+        tasks = [(replace(address, number=number), RunStratum(file)) for number in range(count)]
+        prepared.recorder.procedure(step.procedure)
+        try:
+            found = place.jobs.run(tasks, f"maintain {', '.join(dict(step.columns))}")
+        finally:
+            path.unlink(missing_ok=True)
+        for name, table in tables.items():
+            assert isinstance(table, RemoteTable)
+            table.take_changes(request.relations[name], [changes[name] for changes, _ in found])
+        records = [record for _, record in found]
+        prepared.budget.handled_rows += report_run(part, records, prepared.recorder)
+        prepared.recorder.end(step.procedure, prepared.budget.handled_rows)
+        return True
+
+    def _request(
+        self, prepared: PreparedPlan, part: Plan, pivots: Mapping[str, int]
+    ) -> PlanRequest:
+        """Return what tasks need to run a part of a plan."""
+        relations: dict[str, PlanRelation] = {}
+        given: dict[str, tuple[Relation, pa.Table, pa.Table, pa.Table]] = {}
+        derived = set(plans.relations_written(part))
+        for name, types in part.types.items():
+            table = self._engine.tables.get(name)
+            if name == PARTITIONS.name:
+                continue
+            if table is None:
+                if name not in derived:
+                    rows = prepared.read(Reference(name))
+                    columns = tuple(rows.column_names)
+                    relation = Relation(name, columns, types, False, is_declared=False)
+                    given[name] = relation, rows, rows.slice(0, 0), rows.slice(0, 0)
+            elif not types or is_change_relation(name):
+                old, added, removed = (
+                    self._engine.read(name, each) for each in (State.OLD, *CHANGES)
+                )
+                given[name] = self._engine.relations[name], old, added, removed
+            elif isinstance(table, RemoteTable) and (name in pivots or table.held is not None):
+                relations[name] = table.for_tasks(pivots.get(name), self._engine.partition_count)
+            else:
+                relations[name] = self._copy_for_tasks(name)
+        limits = remaining_limits(self.limits)
+        return PlanRequest(
+            _pickle_plan(part), self._engine.partition_count, limits, relations, given
+        )
+
+
+_pickle_plan = PlanCache(pickle_plan)
+"""The same bytes for the same plan, so that workers recognise it."""
+
+
+def _placed_parts(plan: Plan) -> dict[str, Plan]:
+    """Return the parts of a plan that run in tasks, by procedure."""
+    return {
+        each.procedure: subplan(plan, each.procedure)
+        for each in plans.steps_of(plan)
+        if isinstance(each, PlacedCall)
+    }
