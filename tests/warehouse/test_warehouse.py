@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import corollary
+from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import state, warehouse_store
 from corollary.database.database import Database
@@ -513,3 +514,28 @@ def test_folding_happens_by_itself(place: str, monkeypatch: pytest.MonkeyPatch) 
         judged.reopen()
     assert len(folds) >= 4
     judged.db.close()
+
+
+def test_changes_since_the_last_fold_are_applied_as_one(tmp_path: Path) -> None:
+    """A tuple that comes and goes is there if it came last."""
+    program = """
+        .decl edge(x: symbol, y: number?)
+        .decl near(x: symbol, y: number?)
+        near(x, y) :- edge(x, y).
+        near(x, z) :- edge(x, _), edge(x, z).
+    """
+    rows = [("a", 1), ("a", None), ("b", 2)]
+    with corollary.open(tmp_path / "wh", engine="local") as database:
+        database.load(text=program)
+        for turn in range(5):
+            for row in rows[: 1 + turn % 3]:
+                with database.transaction() as transaction:
+                    transaction.insert("edge", [row])
+            with database.transaction() as transaction:
+                transaction.delete("edge", [rows[turn % 2]])
+    with corollary.open(tmp_path / "wh", engine="local") as database:
+        assert set(to_python(database.relation("edge").arrow())) == {("a", None), ("b", 2)}
+        assert set(to_python(database.relation("near").arrow())) == {("a", None), ("b", 2)}
+        with database.transaction() as transaction:
+            transaction.delete("edge", [("a", None)])
+        assert set(to_python(database.relation("near").arrow())) == {("b", 2)}

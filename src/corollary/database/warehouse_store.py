@@ -222,6 +222,7 @@ class WarehouseStore:
         known = set(start)
         self._changed = FOLD_ENCODED_WEIGHT * encoded if files else 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
+        changes: dict[str, list[StoredChange]] = {}
         for commit, stored in warehouse.catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
                 continue
@@ -229,9 +230,11 @@ class WarehouseStore:
             if stored.is_full or not stored.relation.endswith(PAYLOAD_SUFFIXES):
                 known.add(stored.relation)
             if stored.relation in known:
-                change = self._read_change(stored, every[stored.relation], engine.tasks)
-                _apply(engine, stored.relation, change)
+                changes.setdefault(stored.relation, []).append(stored)
                 self._changed += stored.added + stored.removed
+        for name, listed in changes.items():
+            for change in self._net_changes(listed, every[name], engine.tasks):
+                _apply(engine, name, change)
         engine.commit()
         return engine, known
 
@@ -280,6 +283,25 @@ class WarehouseStore:
             for stored in listed
             if watched_relation(stored.relation) is None  # others are history only
         ]
+
+    def _net_changes(
+        self, listed: Iterable[StoredChange], relation: Relation, tasks: TaskPool | None
+    ) -> Iterator[_Change]:
+        """Yield consecutive changes of a relation, as few as possible: applying one is dear."""
+        from corollary.warehouse.publishing.history import net_delta
+
+        deltas: list[RelationDelta] = []
+        for stored in listed:
+            change = self._read_change(stored, relation, tasks)
+            if isinstance(change, RelationDelta) and not change.is_full:
+                deltas.append(change)
+                continue
+            if deltas:
+                yield net_delta(deltas, relation)
+            deltas = []
+            yield change
+        if deltas:
+            yield net_delta(deltas, relation)
 
     def _read_change(
         self, stored: StoredChange, relation: Relation, tasks: TaskPool | None
