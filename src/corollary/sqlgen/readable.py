@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
-from math import isfinite, isnan
+from typing import assert_never
 
 from sqlglot import exp
 
@@ -36,7 +36,7 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.program import Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import DATE, FLOAT, TIMESTAMP, Kind, Type
 from corollary.core.windows import FRAMED_VALUES, NEIGHBOURS, WHOLE, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.sqlgen.dialect import DialectName, NotExactError
@@ -69,24 +69,23 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
             return exp.true() if value else exp.false()
         case str():
             return exp.Literal.string(value)
-        case datetime():
-            text = value.isoformat(sep=" ").removesuffix("+00:00")
-            return cast(exp.Literal.string(text), Type(Kind.TIMESTAMP), dialect)
-        case date():
-            return cast(exp.Literal.string(value.isoformat()), Type(Kind.DATE), dialect)
-        case Decimal():
-            return cast(exp.Literal.string(str(value)), type_ or Type(Kind.DECIMAL), dialect)
-        case float() if isfinite(value):
-            return cast(exp.Literal.string(repr(value)), Type(Kind.FLOAT), dialect)
-        case float():
-            name = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-            return cast(exp.Literal.string(name), Type(Kind.FLOAT), dialect)
         case int():
-            number: Node = exp.Literal.number(abs(value))
-            if value < 0:
-                number = exp.Neg(this=number)
-            is_plain = type_ is None or type_.is_number
-            return number if is_plain else cast(number, type_ or Type(Kind.NUMBER), dialect)
+            number = exp.Literal.number(value)
+            return number if type_ is None or type_.is_number else cast(number, type_, dialect)
+        case datetime():
+            text, kind = value.isoformat(sep=" ").removesuffix("+00:00"), TIMESTAMP
+        case date():
+            text, kind = value.isoformat(), DATE
+        case Decimal():
+            text, kind = str(value), type_ or Type(Kind.DECIMAL)
+        case float():
+            text, kind = _NOT_FINITE.get(repr(value), repr(value)), FLOAT
+        case _:
+            assert_never(value)
+    return cast(exp.Literal.string(text), kind, dialect)
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 # --- functors ------------------------------------------------------------------------------------

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corollary.cli.commands.query import print_answer
-from corollary.cli.output import print_json, print_rows
+from corollary.cli.commands.query import print_answer, print_answers
+from corollary.cli.output import print_json
 from corollary.cli.report.tables import align, counted, signed
 from corollary.cli.shell.entries import Entry, EntryBuffer, EntryKind
 from corollary.console import TerminalConsole
 from corollary.core.arrow import sort_rows
 from corollary.core.printer import print_clause, print_declaration, print_reaction
-from corollary.database.changes import json_rows
 from corollary.database.database import Database, state_of
 from corollary.database.program.names import readable_relation
 from corollary.database.sql.answer import SqlAnswer
@@ -116,13 +115,7 @@ class Shell:
             self._show(transaction)
         else:
             relation, table = self._database.answers(text)
-            if self._is_json:
-                rows = json_rows(table, relation)
-                print_json({"columns": list(relation.columns), "rows": rows})
-            elif relation.columns:
-                print_rows(sort_rows(table), relation)
-            else:
-                click.echo("yes" if table.num_rows else "no")
+            print_answers(relation, sort_rows(table), is_json=self._is_json)
 
     def _change_tuples(self, text: str) -> None:
         from corollary.database.program.loaded_program import read_facts
