@@ -156,7 +156,7 @@ class _Advisor:
             (),
             decision,
             rewriter,
-            _rejected(decision),
+            _rejected_rules(decision),
             self._work(draft),
         )
         if not stored:
@@ -278,7 +278,7 @@ class _Advisor:
         )
 
 
-def _rejected(decision: StorageDecision) -> tuple[RejectedCandidate, ...]:
+def _rejected_rules(decision: StorageDecision) -> tuple[RejectedCandidate, ...]:
     """Return the candidates that were too large, as rules."""
     positions: dict[object, int] = {}
     for folded in decision.clauses:

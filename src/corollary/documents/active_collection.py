@@ -75,7 +75,7 @@ class ActiveCollection(ActiveDocument):
         rows = [ForestNode(ROOT, _NO_LABEL, NodeKind.COLLECTION)]
         if isinstance(documents, Mapping):
             for name, data in documents.items():
-                rows += _moved(self._named_document(name, data), len(rows), 0)
+                rows += _move(self._named_document(name, data), len(rows), 0)
         else:
             rows += documents[1:]
         names = [each.label for each in rows if each.parent == 0]
@@ -141,7 +141,7 @@ class ActiveCollection(ActiveDocument):
     def document_terms(self) -> dict[str, str]:
         """Return the documents as they are now, in term syntax; empty if all was collected."""
         return {
-            name: write_terms(_unscoped(self.nodes.forest(below[0]))) if below else ""
+            name: write_terms(_unscope_calls(self.nodes.forest(below[0]))) if below else ""
             for name, number in self.documents.items()
             for below in (self.nodes.children[number],)
         }
@@ -187,10 +187,10 @@ class ActiveCollection(ActiveDocument):
             else data
         )
         check_document(forest)
-        return [ForestNode(ROOT, name), *_moved(_scoped(forest, name), 1, 0)]
+        return [ForestNode(ROOT, name), *_move(_scope_calls(forest, name), 1, 0)]
 
     def _read(self, name: str, data: Data) -> Forest:
-        return _scoped(super()._read(name, data), name.partition(":")[0])
+        return _scope_calls(super()._read(name, data), name.partition(":")[0])
 
 
 def read_collection(folder: Path) -> dict[str, Path]:
@@ -223,14 +223,14 @@ def _scoped_names(name: str, documents: Iterable[str]) -> list[str]:
     return [name] if ":" in name else [f"{each}:{name}" for each in documents]
 
 
-def _moved(forest: Iterable[ForestNode], by: int, below: int) -> list[ForestNode]:
+def _move(forest: Iterable[ForestNode], by: int, below: int) -> list[ForestNode]:
     """Return a forest that stands below a row, behind others."""
     return [
         each._replace(parent=below if each.parent == ROOT else each.parent + by) for each in forest
     ]
 
 
-def _scoped(forest: Forest, document: str) -> Forest:
+def _scope_calls(forest: Forest, document: str) -> Forest:
     """Return a forest whose calls have the name of a document in theirs."""
     return [
         each._replace(label=f"{document}:{each.label}") if each.kind is NodeKind.FUNCTION else each
@@ -238,7 +238,7 @@ def _scoped(forest: Forest, document: str) -> Forest:
     ]
 
 
-def _unscoped(forest: Forest) -> Forest:
+def _unscope_calls(forest: Forest) -> Forest:
     return [
         each._replace(label=each.label.partition(":")[2])
         if each.kind is NodeKind.FUNCTION

@@ -313,7 +313,7 @@ class ActiveDocument:
         for view in chosen:
             shape = view.maintained.shape
             if not shape.is_windowed and (not is_reported or shape.is_boolean):
-                batch.add(*self._reported(view))
+                batch.add(*self._reported_rows(view))
         kept = self.nodes.ancestors(needed)
         dropped = self._drop_nodes(kept, batch)
         closed = []
@@ -345,7 +345,7 @@ class ActiveDocument:
         for function in self.functions.values():
             self._shut(function, batch, FunctionState.ENDED)
         for view in self._views:
-            batch.remove(*self._reported(view))
+            batch.remove(*self._reported_rows(view))
 
     @property
     def live(self) -> frozenset[str]:
@@ -397,7 +397,7 @@ class ActiveDocument:
         if self._conformance is not None:
             self._conformance.note_removed(nodes)
 
-    def _reported(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
+    def _reported_rows(self, view: View) -> tuple[str, list[tuple[Any, ...]]]:
         """Return the relation of a view's answers that stay, and its sure answers as rows of it."""
         rows = [(self.nodes.root, *each) for each in view.question.sure_rows]
         return f"{view.maintained.name}_reported", rows

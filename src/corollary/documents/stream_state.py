@@ -272,7 +272,7 @@ class StreamProcessor:
                 _ = at is None or read_time(at, nodes)
             except InputError as error:
                 if is_timed:
-                    events += [_refused(each, error) for each in several]
+                    events += [_refusal(each, error) for each in several]
                     continue
                 at = None  # nobody asks what time it is
             rows = [StreamRow(*each) for each in saved.waiting] + several
@@ -305,7 +305,7 @@ class StreamProcessor:
                     try:
                         known |= self._update(document, each, updates)
                     except InputError as error:
-                        events.append(_refused(each, error))
+                        events.append(_refusal(each, error))
                 if each.is_end:
                     ends.append(each.function)
         saved.waiting = [list(each._replace(at=None)) for each in waiting]
@@ -332,7 +332,7 @@ class StreamProcessor:
                 try:
                     self._apply_row(document, each)
                 except InputError as error:
-                    events.append(_refused(each, error))
+                    events.append(_refusal(each, error))
             if len(left) == len(waiting):
                 break
             waiting = left
@@ -474,7 +474,7 @@ def _as_terms(text: str) -> str:
     return write_terms(forest)
 
 
-def _refused(row: StreamRow, error: InputError) -> DocumentEvent:
+def _refusal(row: StreamRow, error: InputError) -> DocumentEvent:
     return DocumentEvent("refused", row.function, _messages(error), seq=row.seq)
 
 

@@ -6,7 +6,7 @@ from corollary.data_class import dataclass
 from corollary.documents.answers.unknown import ANY, Answer
 from corollary.documents.queries.comparisons import number_of
 from corollary.documents.view import View
-from corollary.drawing.svg import document, element, escaped, path
+from corollary.drawing.svg import document, element, escape_text, path
 
 START = "start"
 """When the document was there, and no update had come."""
@@ -91,7 +91,7 @@ class ViewTimeline:
     def open_answers(self) -> list[OpenAnswer]:
         """Return the answers that may come and of which something is known, the oldest first."""
         known = known_answers(frozenset(self.since))
-        return [each for each in self._explained() if each.answer in known]
+        return [each for each in self._explained_answers() if each.answer in known]
 
     def awaited(self) -> list[AwaitedFunction]:
         """Return the functions that open answers wait for, in the order in which to ask them.
@@ -99,7 +99,7 @@ class ViewTimeline:
         First comes the one that can bring about most of them by itself; of two alike, the one that
         is waited for longer. Answers of which nothing is known count if there are no others.
         """
-        open_ = self.open_answers() or self._explained()
+        open_ = self.open_answers() or self._explained_answers()
         waiting: dict[str, list[OpenAnswer]] = {}
         for each in open_:  # the oldest first
             for name in frozenset[str]().union(*each.waits_for):
@@ -117,7 +117,7 @@ class ViewTimeline:
             for place, name in enumerate(ordered, 1)
         ]
 
-    def _explained(self) -> list[OpenAnswer]:
+    def _explained_answers(self) -> list[OpenAnswer]:
         """Return the answers that may come, with what they wait for, the oldest first."""
         explained = self.view.explain_possible()
         places = self._places_in_time()
@@ -162,7 +162,7 @@ def _drawing(steps: list[TimelineStep]) -> str:
     for step, start, end in zip(steps, starts, ends, strict=True):
         color, word = VALUES[float(step.value)]
         words = f"{step.at}: {step.what}, {word}, {step.sure} sure, {step.possible} possible"
-        title = element("title", escaped(words))
+        title = element("title", escape_text(words))
         size = {"x": start, "y": bottom + 6, "width": max(1.0, end - start), "height": BAND}
         parts.append(element("rect", title, **size, fill=color))
     for at in range(most + 1) if most <= 10 else (0, most // 2, most):
@@ -182,8 +182,8 @@ def _drawing(steps: list[TimelineStep]) -> str:
         parts.append(element("text", f"{name} answers", **place, fill=color))
     if steps:
         y = HEIGHT - 8
-        parts.append(element("text", escaped(steps[0].at), x=MARGIN, y=y))
-        parts.append(element("text", escaped(steps[-1].at), x=right, y=y, text_anchor="end"))
+        parts.append(element("text", escape_text(steps[0].at), x=MARGIN, y=y))
+        parts.append(element("text", escape_text(steps[-1].at), x=right, y=y, text_anchor="end"))
     font = {"font_family": "sans-serif", "font_size": 12}
     title = "The state of a view over time"
     return document(WIDTH, HEIGHT, *parts, title=title, **font, role="img")

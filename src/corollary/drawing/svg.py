@@ -13,13 +13,13 @@ def element(tag: str, *content: str, **attributes: object) -> str:
         content: elements, and texts that are escaped already.
         attributes: `text_anchor` is `text-anchor`, `class_` is `class`; what is None is left out.
 
-    >>> element("text", escaped("a < b"), x=1.25, y=3, class_="name")
+    >>> element("text", escape_text("a < b"), x=1.25, y=3, class_="name")
     '<text x="1.2" y="3" class="name">a &lt; b</text>'
     """
     words = [tag]
     for name, value in attributes.items():
         if value is not None:
-            text = number(value) if isinstance(value, float) else escaped(str(value))
+            text = number(value) if isinstance(value, float) else escape_text(str(value))
             words.append(f'{name.rstrip("_").replace("_", "-")}="{text}"')
     opening = " ".join(words)
     return f"<{opening}>{''.join(content)}</{tag}>" if content else f"<{opening}/>"
@@ -31,19 +31,19 @@ def document(width: float, height: float, *content: str, title: str, **attribute
     box = f"0 0 {size['width']} {size['height']}"
     root = element("svg", "", xmlns=NAMESPACE, **size, viewBox=box, **attributes)
     paper = element("rect", width="100%", height="100%", fill="white")
-    heading = element("title", escaped(title))
+    heading = element("title", escape_text(title))
     return "\n".join([root.removesuffix("</svg>"), heading, paper, *content, "</svg>", ""])
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a text for XML, which has no control characters."""
     return escape("".join(each if each.isprintable() or each == "\n" else "�" for each in text))
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """Return a text of at most so many characters.
 
-    >>> shortened("relation", 5)
+    >>> shorten("relation", 5)
     'rela…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -10,7 +10,7 @@ from corollary.core.program import NormalProgram, RelationKind
 from corollary.core.titles import show_titles, title_of
 from corollary.data_class import dataclass
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
-from corollary.drawing.svg import document, element, escaped, path
+from corollary.drawing.svg import document, element, escape_text, path
 
 STYLES = {Polarity.POSITIVE: "solid", Polarity.NEGATIVE: "dashed", Polarity.AGGREGATE: "dotted"}
 DASHES = {Polarity.POSITIVE: None, Polarity.NEGATIVE: "6 4", Polarity.AGGREGATE: "2 3"}
@@ -175,7 +175,7 @@ def _box(name: str, box: Box, *, is_derived: bool) -> list[str]:
     corner, fill = (BOX_HEIGHT / 2, "#e8f0fe") if is_derived else (3, "#f4f4f4")
     return [
         element("rect", **size, rx=corner, fill=fill, stroke=INK),
-        element("text", escaped(name), x=box.x, y=box.y + 21, text_anchor="middle"),
+        element("text", escape_text(name), x=box.x, y=box.y + 21, text_anchor="middle"),
     ]
 
 

@@ -79,7 +79,7 @@ class Additions:
         for number, name in self._changes(base, part):
             if not left:
                 break
-            added = self._added(number, name, relation)
+            added = self._added_rows(number, name, relation)
             if added is None:
                 break
             is_there = _are_among(left, added, relation)
@@ -106,7 +106,7 @@ class Additions:
         """Return the relation that holds a part at a commit."""
         return self._layout(self._programs[commit]).parts.get(base, {}).get(part)
 
-    def _added(self, number: int, name: str, relation: Relation) -> pa.Table | None:
+    def _added_rows(self, number: int, name: str, relation: Relation) -> pa.Table | None:
         """Return what a commit has added; None if too much was read already."""
         ((_, stored),) = self._warehouse.catalog.changes(number - 1, number, name)
         self._left -= stored.added + stored.removed
@@ -184,12 +184,12 @@ class SourceFiles:
             data = self._read(name, state) if budget >= 0 else None
             if data is None:
                 continue
-            lines = _FileSearch(self.relation, self._expected(), name, data).find(left)
+            lines = _FileSearch(self.relation, self._expected_columns(), name, data).find(left)
             found |= {row: (name, line) for row, line in lines.items()}
             left = [row for row in left if row not in lines]
         return found
 
-    def _expected(self) -> ExpectedColumns:
+    def _expected_columns(self) -> ExpectedColumns:
         named = tuple(self.position.get("named", ()))
         return ExpectedColumns(self.relation, self.directive, named)
 
@@ -217,7 +217,7 @@ class _FileSearch:
         data = data.removeprefix(BYTE_ORDER_MARK)
         self._data = data if data.endswith(b"\n") or not data else data + b"\n"
         self._relation = relation
-        self._expected = expected
+        self._expected_columns = expected
         self._name = name
         self._format = format_of(expected.directive, name)
         dialect: Dialect = _SYNTAXES[self._format](expected, name)
@@ -256,7 +256,7 @@ class _FileSearch:
         start = self._ends[first - 1] if first else 0
         text = header + self._data[start : self._ends[last - 1]]
         try:
-            return parse_file(text, self._name, self._format, self._expected).table
+            return parse_file(text, self._name, self._format, self._expected_columns).table
         except InputError:
             return None
 

@@ -21,7 +21,7 @@ from corollary.provenance.nodes import (
 from corollary.provenance.render.svg import absence_as_svg, proof_as_html, proof_as_svg
 from corollary.provenance.render.text import (
     INDENT,
-    aligned,
+    align,
     attempt_lines,
     cause_lines,
     counted,
@@ -121,7 +121,7 @@ class Proof:
 
     def lines(self, depth: int | None = None) -> Iterator[str]:
         """Yield the lines of a proof that holds, without those of other answers."""
-        yield from aligned(tree_lines(self.nodes, self.rules, depth=depth))
+        yield from align(tree_lines(self.nodes, self.rules, depth=depth))
         yield self.summary
         yield from cut_lines(self.cuts, self.nodes)
 
@@ -217,10 +217,10 @@ class Absence:
         if self.covered_by is not None:
             yield f"it {self.cover}: {self.nodes[self.covered_by].text} is there"
             tree = tree_lines(self.nodes, self.rules, self.covered_by, depth)
-            yield from aligned((f"{INDENT}{left}", right) for left, right in tree)
+            yield from align((f"{INDENT}{left}", right) for left, right in tree)
         elif not self.attempts:
             yield "no rule has a head that fits"
-        yield from aligned(attempt_lines(self.attempts, self.nodes, self.rules, depth))
+        yield from align(attempt_lines(self.attempts, self.nodes, self.rules, depth))
         if self.insertions is not None:
             yield from insertion_lines(self.insertions)
         yield from cut_lines(self.cuts, self.nodes)

@@ -319,7 +319,7 @@ def _choose_level(
 
 def _size(known: KnownInstance, sizes: Mapping[int, int]) -> int:
     """Return the size of the tree of an instance."""
-    return known.own + sum(sizes[each] for each in known.premises)
+    return known.added_size + sum(sizes[each] for each in known.premises)
 
 
 def _order(known: KnownInstance) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ class KnownInstance:
         head: the tuple that it derives.
         premises: the tuples that it needs; the first link of a chain needs no chain before it.
         weights: what it adds to the height of each premise.
-        own: what it adds to the sizes of the premises' trees: a chain is one step as a whole.
+        added_size: what it adds to the premises' trees: a chain is one step as a whole.
         is_longer: whether it adds a link to a chain that is its first premise.
     """
 
@@ -32,7 +32,7 @@ class KnownInstance:
     head: int
     premises: tuple[int, ...]
     weights: tuple[int, ...]
-    own: int
+    added_size: int
     is_longer: bool
 
 

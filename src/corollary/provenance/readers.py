@@ -16,7 +16,7 @@ Which tuples these are follows from the granted relations alone:
 So two databases that are equal in what was granted have equal leaves, and give equal answers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -115,7 +115,7 @@ class VisibleProgram:
                 clause for clause in self.rules if any(h.relation in every for h in clause.heads)
             )
             more = dict.fromkeys(
-                _declared(name, bags)
+                _owner(name, bags)
                 for clause in rules
                 for name in (
                     *(head.relation for head in clause.heads),
@@ -134,12 +134,6 @@ class VisibleProgram:
             for each in self.program.declarations
             if each.name in wanted
         )
-
-
-def _declared(relation: str, bags: set[str]) -> str:
-    """Return the bag of a relation of counts, or the relation itself."""
-    bag = relation.removesuffix(".rows")
-    return bag if bag in bags else relation
 
 
 def _is_visible(clause: Clause, relations: Iterable[str]) -> bool:
@@ -197,7 +191,7 @@ def granted_state(reader: Reader, relations: Sequence[str]) -> Iterator[GrantedS
     given = {name: table for name, table in tables.items() if name not in derived}
     bags = {each.name for each in declared.declarations if each.is_bag}
     open_ = {name: tables[name] for name in sorted(derived & tables.keys() - bags)}
-    leaves = _unsupported(declared, rules, tables, open_)
+    leaves = _unsupported_tuples(declared, rules, tables, open_)
     statements = tuple(
         each
         for each in visible.program.directives
@@ -220,7 +214,7 @@ def granted_state(reader: Reader, relations: Sequence[str]) -> Iterator[GrantedS
         yield GrantedState(database, numbers)
 
 
-def _unsupported(
+def _unsupported_tuples(
     declared: Program, rules: Sequence[Clause], tables: Tables, derived: Tables
 ) -> Tables:
     """Return the tuples of derived relations that have no instance of a visible rule."""
@@ -272,10 +266,10 @@ def _insert(database: Database, tables: Tables) -> None:
                 transaction.insert(name, table)
 
 
-def _owner(relation: str, tables: Tables) -> str:
+def _owner(relation: str, bags: Container[str]) -> str:
     """Return the bag of a relation of counts, or the relation itself."""
     bag = relation.removesuffix(".rows")
-    return bag if bag != relation and bag in tables else relation
+    return bag if bag in bags else relation
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -289,7 +283,7 @@ def reader_why(reader: Reader, goal: str, *, at: Any, limits: ProofLimits) -> Pr
         proof = why(state, goal, limits)
         if proof.holds:
             proof = with_attempts(query_state(state), proof, limits)
-        return _sealed_proof(proof, granted, seen.commits)
+        return _seal_proof(proof, granted, seen.commits)
 
 
 def reader_why_not(
@@ -306,10 +300,10 @@ def reader_why_not(
     return replace(
         found,
         commit=seen.commits,
-        attempts=tuple(_numbered(each, granted) for each in found.attempts),
+        attempts=tuple(_renumber(each, granted) for each in found.attempts),
         # There may be others, in relations that the reader may not see.
         insertions=None if made is None else replace(made, complete=False),
-        nodes=tuple(_sealed(each, granted) for each in found.nodes),
+        nodes=tuple(_seal_node(each, granted) for each in found.nodes),
         rules=_rules(found.rules.values(), granted),
     )
 
@@ -327,25 +321,25 @@ def _granted_relations(reader: Reader, goal: str) -> list[str]:
     return found
 
 
-def _sealed_proof(proof: Proof, granted: GrantedState, commit: int) -> Proof:
+def _seal_proof(proof: Proof, granted: GrantedState, commit: int) -> Proof:
     return replace(
         proof,
         commit=commit,
-        nodes=tuple(_sealed(each, granted) for each in proof.nodes),
+        nodes=tuple(_seal_node(each, granted) for each in proof.nodes),
         rules=_rules(proof.rules.values(), granted),
-        others=tuple(_sealed_proof(each, granted, commit) for each in proof.others),
+        others=tuple(_seal_proof(each, granted, commit) for each in proof.others),
     )
 
 
-def _sealed(node: ProofNode, granted: GrantedState) -> ProofNode:
+def _seal_node(node: ProofNode, granted: GrantedState) -> ProofNode:
     """Return a node with the reader's numbers of rules; what is given is sealed."""
     kind = ProofKind.SEALED if node.kind is ProofKind.BASE else node.kind
     rule = None if node.rule is None else granted.numbers[node.rule]
-    attempts = tuple(_numbered(each, granted) for each in node.attempts)
+    attempts = tuple(_renumber(each, granted) for each in node.attempts)
     return replace(node, kind=kind, rule=rule, attempts=attempts, sources=())
 
 
-def _numbered(attempt: Attempt, granted: GrantedState) -> Attempt:
+def _renumber(attempt: Attempt, granted: GrantedState) -> Attempt:
     return replace(attempt, rule=granted.numbers[attempt.rule])
 
 

@@ -138,8 +138,8 @@ class ProofSteps:
         weights = tuple(
             int(rule.literals[at].relation != head) if is_link else weight for at in premises
         )
-        return ProofStep(self._named(rule), premises, weights, weight, is_passing, is_link)
+        return ProofStep(self._name_wildcards(rule), premises, weights, weight, is_passing, is_link)
 
-    def _named(self, rule: Rule) -> Rule:
+    def _name_wildcards(self, rule: Rule) -> Rule:
         """Return a rule in which each wildcard of a positive literal is a variable of its own."""
         return with_named_wildcards(rule, lambda name: self.program.relations[name].types)

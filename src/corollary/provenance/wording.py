@@ -260,7 +260,7 @@ class Wording:
         shown = (each for each in rule.literals if each.relation not in self._guards)
         parts = [self.literal_text(each, known) for each in shown]
         values = () if isinstance(aggregation, Windowing) else aggregation.values
-        computed = [_computed(rule, at) for at in values]
+        computed = [_computing_condition(rule, at) for at in values]
         parts += [condition_text(each, known) for each in rule.conditions if each not in computed]
         return ", ".join(parts)
 
@@ -270,7 +270,7 @@ class Wording:
         return frozenset(each.head.relation for each in self.program.rules if each.is_lenient)
 
 
-def _computed(rule: Rule, column: int) -> Condition | None:
+def _computing_condition(rule: Rule, column: int) -> Condition | None:
     """Return the condition that computes what is aggregated, if rewriting made a variable of it."""
     slot = rule.head.slots[column]
     if not isinstance(slot, Variable) or not is_made(slot):
@@ -280,7 +280,7 @@ def _computed(rule: Rule, column: int) -> Condition | None:
 
 def _term(rule: Rule, column: int) -> str:
     """Return what is aggregated."""
-    condition = _computed(rule, column)
+    condition = _computing_condition(rule, column)
     return print_term(rule.head.slots[column] if condition is None else condition.right)
 
 

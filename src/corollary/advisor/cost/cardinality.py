@@ -139,7 +139,7 @@ class JoinOrderSearch:
             *(names for number, names in enumerate(self._variables) if not after >> number & 1)
         )
         kept = frozenset(distinct) & later
-        fewer = self._projected(rows, kept, distinct, dependencies, remaining)
+        fewer = self._projected_rows(rows, kept, distinct, dependencies, remaining)
         counts = {name: max(1.0, min(distinct[name], fewer)) for name in kept}
         sides = (before, added)
         domains = {
@@ -172,8 +172,8 @@ class JoinOrderSearch:
         if len(shared) > 1:
             for each in inside:
                 share = so_far.remaining[each]
-                mine = min(mine, self._counted(each, shared, share))
-            theirs = min(theirs, self._counted(at, shared, 1.0))
+                mine = min(mine, self._count(each, shared, share))
+            theirs = min(theirs, self._count(at, shared, 1.0))
         mine, theirs = max(mine, 1.0), max(theirs, 1.0)
         # A column that others determine on both sides restricts nothing further.
         names = of_state | of_input
@@ -190,7 +190,7 @@ class JoinOrderSearch:
         product = prod(max(before.domain_of(x), added.domain_of(x)) for x in names)
         return max(mine, theirs, product), mine, theirs
 
-    def _counted(self, at: int, names: frozenset[str], share: float) -> float:
+    def _count(self, at: int, names: frozenset[str], share: float) -> float:
         """Return how many combinations of values of an input remain in a share of its rows."""
         each = self._inputs[at]
         counted = None if each.count is None else each.count(names)
@@ -215,7 +215,7 @@ class JoinOrderSearch:
 
     # --- the projection ------------------------------------------------------------------------
 
-    def _projected(
+    def _projected_rows(
         self,
         rows: float,
         kept: frozenset[str],
@@ -251,7 +251,7 @@ class JoinOrderSearch:
                 inside = frozenset(rest & self._inputs[at].distinct.keys())
                 if len(inside) < 2:
                     continue
-                values = self._counted(at, inside, share)
+                values = self._count(at, inside, share)
                 ratio = values / max(1.0, prod(distinct[name] for name in inside))
                 if best is None or ratio < best[0]:
                     best = ratio, values, inside

@@ -55,7 +55,7 @@ class Estimator:
         pinned = [each.literal for each in clause.pinned if each.literal is not None]
         nodes = [node for node in body if not isinstance(node, candidates.MovableComparison)]
         filters = [each.item for each in clause.pinned if each.literal is None]
-        filters += _moved(body)
+        filters += _moved_comparisons(body)
         return self._estimate_join((*nodes, *pinned), clause.head_variables, filters, bound)
 
     def estimate_candidate(self, node: candidates.Candidate) -> JoinEstimate:
@@ -66,7 +66,7 @@ class Estimator:
             for leaves in candidates.expand(node):
                 literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
                 head = candidates.variables_of(node)
-                parts.append(self._estimate_join(literals, head, _moved(leaves)))
+                parts.append(self._estimate_join(literals, head, _moved_comparisons(leaves)))
             rows = sum(each.result.rows for each in parts)
             distinct = {
                 name: max(
@@ -105,7 +105,7 @@ class Estimator:
         found: dict[str, float] = {}
         for leaves in candidates.expand(node):
             literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
-            filters = _moved(leaves)
+            filters = _moved_comparisons(leaves)
             for at, literal in enumerate(literals):
                 # The changed tuple binds the variables of its literal; the rest is joined to it.
                 rest, bound = (
@@ -183,7 +183,7 @@ class Estimator:
                 if f"{at}" in base.max_frequency:
                     frequencies[slot.name] = base.max_frequency[f"{at}"]
         count = self._counter(node, base.rows, fraction)
-        return _restricted(Cardinality(base.rows, distinct, frequencies, {}, count), fraction)
+        return _restrict(Cardinality(base.rows, distinct, frequencies, {}, count), fraction)
 
     def _counter(
         self, literal: Literal, rows: float, fraction: float
@@ -219,7 +219,7 @@ class Estimator:
             pushed = self._push(item, nodes, inputs)
             fraction *= 1.0 if pushed else self._fraction(item, inputs)
         found = JoinOrderSearch(inputs, shapes, head, bound).best()
-        return JoinEstimate(_restricted(found.result, fraction), found.work)
+        return JoinEstimate(_restrict(found.result, fraction), found.work)
 
     def _push(
         self, item: BodyItem, nodes: Sequence[candidates.Node], inputs: list[Cardinality]
@@ -236,14 +236,14 @@ class Estimator:
         for at, node in enumerate(nodes):
             if name not in inputs[at].distinct:
                 continue
-            fraction = self._compared(operator, node, name, value, inputs[at])
+            fraction = self._compared_fraction(operator, node, name, value, inputs[at])
             if fraction is None:
                 return False
-            inputs[at] = _restricted(inputs[at], fraction, name)
+            inputs[at] = _restrict(inputs[at], fraction, name)
             is_done = True
         return is_done
 
-    def _compared(
+    def _compared_fraction(
         self, operator: str, node: candidates.Node, name: str, value: Value, of: Cardinality
     ) -> float | None:
         """Return the fraction of the rows of a node in which a variable compares with a value."""
@@ -278,7 +278,7 @@ class Estimator:
         return 1.0 / max(1.0, *known)
 
 
-def _moved(leaves: Iterable[candidates.Node]) -> list[BodyItem]:
+def _moved_comparisons(leaves: Iterable[candidates.Node]) -> list[BodyItem]:
     """Return the comparisons among some leaves."""
     return [each.item for each in leaves if isinstance(each, candidates.MovableComparison)]
 
@@ -292,7 +292,7 @@ def _count_all(names: frozenset[str], rows: float) -> Callable[[frozenset[str]],
     return count
 
 
-def _restricted(of: Cardinality, fraction: float, name: str | None = None) -> Cardinality:
+def _restrict(of: Cardinality, fraction: float, name: str | None = None) -> Cardinality:
     """Return a fraction of the rows; a condition on a variable keeps that part of its values."""
     if fraction >= 1.0:
         return of

@@ -116,7 +116,7 @@ class AggregationReader:
         found = list(conjunctions(term.body))
         if len(found) != 1 or any(True for _ in _body_aggregates(found[0])):
             return None
-        fixed = outer | _repeated(found[0])
+        fixed = outer | _repeated_variables(found[0])
         items, values = self._expand(found[0], fixed, taken, is_set=False)
         computed = None if term.target is None else substitute(term.target, values)
         names = frozenset(each.name for each in term_variables(items)) & outer
@@ -268,7 +268,7 @@ def _head_names(clause: logic.Clause) -> frozenset[str]:
     return frozenset(each.name for each in arguments if isinstance(each, logic.Variable))
 
 
-def _repeated(items: tuple[logic.BodyItem, ...]) -> frozenset[str]:
+def _repeated_variables(items: tuple[logic.BodyItem, ...]) -> frozenset[str]:
     """Return the variables of a body that occur twice in it: they may not be an expression."""
     names = [each.name for each in term_variables(items)]
     return frozenset(name for name in names if names.count(name) > 1)

@@ -163,7 +163,9 @@ class NodeShapes:
                 shape = NodeShape(columns, bodies[0].dependencies)
             else:
                 # No dependency of a single body holds in the union, but the size bound does.
-                shape = NodeShape(columns, _generated(f"union{id(node)}", columns, size))
+                shape = NodeShape(
+                    columns, _generated_dependencies(f"union{id(node)}", columns, size)
+                )
             found = self._candidates[node] = shape, size
         return found
 
@@ -180,7 +182,7 @@ class NodeShapes:
             relation = self._scheme.relations.get(literal.relation)
             dependencies: Dependencies = ()
             if relation is not None:
-                dependencies = _declared(relation, literal.slots)
+                dependencies = _declared_dependencies(relation, literal.slots)
                 if relation.is_stored and relation.view is not None:
                     dependencies += self._unfold(relation.view, literal)
             found = self._literals[literal] = NodeShape(
@@ -194,7 +196,7 @@ class NodeShapes:
         text = print_literal(literal)
         if len(bodies) > 1:
             size = max(self.degree(view.variables, [each]) for each in bodies)
-            return _generated(text, candidates.variables_of(literal), size)
+            return _generated_dependencies(text, candidates.variables_of(literal), size)
         slots = dict(zip(view.variables, literal.slots, strict=True))
 
         def rename(names: frozenset[str]) -> frozenset[str]:
@@ -205,7 +207,7 @@ class NodeShapes:
         return tuple((rename(left), rename(right)) for left, right in bodies[0].dependencies)
 
 
-def _declared(relation: SchemeRelation, slots: tuple[Slot, ...]) -> Dependencies:
+def _declared_dependencies(relation: SchemeRelation, slots: tuple[Slot, ...]) -> Dependencies:
     def names(columns: frozenset[int]) -> frozenset[str]:
         terms = (slots[column] for column in columns)
         return frozenset(each.name for each in terms if isinstance(each, Variable))
@@ -213,7 +215,7 @@ def _declared(relation: SchemeRelation, slots: tuple[Slot, ...]) -> Dependencies
     return tuple((names(each.left), names(each.right)) for each in relation.dependencies)
 
 
-def _generated(name: str, columns: frozenset[str], size: int) -> Dependencies:
+def _generated_dependencies(name: str, columns: frozenset[str], size: int) -> Dependencies:
     """Return the dependency of a relation of known size degree: k generators determine all."""
     if size >= len(columns):
         return ()

@@ -43,7 +43,7 @@ def report(advice: Advice, calibration: Calibration | None = None) -> Iterator[s
                     yield from _view(view, advice, calibration)
                 reported.add(view.name)
             yield from _remarks(each, advice)
-        yield from _rejected(each)
+        yield from _rejected_lines(each)
     if not advice.is_complete:
         yield "the search ended at its limit: this is the best that was found until then"
     for name, share in advice.sampled.items():
@@ -163,7 +163,7 @@ def _remarks(each: PredicateAdvice, advice: Advice) -> Iterator[str]:
             yield f"  note    the exponent stays, but on this data the gain is {gain:.1f} x"
 
 
-def _rejected(each: PredicateAdvice) -> Iterator[str]:
+def _rejected_lines(each: PredicateAdvice) -> Iterator[str]:
     for rejected in each.rejected:
         yield f"  rejected {print_atom(rejected.clause.heads[0])}: {rejected.reason}"
 

@@ -26,7 +26,7 @@ from corollary.core.logic import Atom, Literal, Slot
 from corollary.core.printer import print_atom, print_clause, print_literal
 from corollary.data_class import dataclass
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
-from corollary.drawing.svg import document, element, escaped
+from corollary.drawing.svg import document, element, escape_text
 
 STEP_NAMES = {
     1: "discarding insignificant nonhead variables",
@@ -342,7 +342,7 @@ def _add_tree(
 def _text(lines: Iterable[tuple[int, str]], top: float) -> Iterator[str]:
     for at, (depth, text) in enumerate(lines, 1):
         place = {"x": MARGIN + 14 * depth, "y": top + LINE * at}
-        yield element("text", escaped(text), **place, font_weight=None if depth > 1 else "bold")
+        yield element("text", escape_text(text), **place, font_weight=None if depth > 1 else "bold")
 
 
 def _box(node: TreeNode, box: Box) -> Iterator[str]:
@@ -356,4 +356,4 @@ def _box(node: TreeNode, box: Box) -> Iterator[str]:
     texts = [node.text, node.note] if node.note else [node.text]
     for at, text in enumerate(texts):
         y = box.y + BOX_HEIGHT / 2 + 4 + (at - (len(texts) - 1) / 2) * 15
-        yield element("text", escaped(text), x=box.x, y=y, text_anchor="middle")
+        yield element("text", escape_text(text), x=box.x, y=y, text_anchor="middle")

@@ -166,7 +166,7 @@ def _merge_pair(
     for node in theirs:
         for name in _all_names(node):
             if name not in new_names:
-                new_names[name] = _unused(name, {*taken, *new_names.values()})
+                new_names[name] = _unused_name(name, {*taken, *new_names.values()})
     rests = [mine, [_rename(node, new_names) for node in theirs]]
     outside = one.clause.head_variables | candidates.output_variables(kept)
     columns = candidates.output_variables((*rests[0], *rests[1])) & outside
@@ -226,7 +226,7 @@ def _rename(node: candidates.Node, names: Mapping[str, str]) -> candidates.Node:
     return replace(node, item=item, variables=frozenset(names.get(n, n) for n in node.variables))
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     found, number = name, 1
     while found in taken:
         number += 1

@@ -97,7 +97,7 @@ def shared_views(
     own = list(dict.fromkeys(each for each in map(pattern_of, clauses) if each.literals))
     found: dict[str, candidates.Candidate] = {}
     for each in own:
-        if each.is_summary and (whole := _measured(each.as_view(), blocks)) is not None:
+        if each.is_summary and (whole := _with_measures(each.as_view(), blocks)) is not None:
             found.setdefault(forms.key(whole), whole)
     found = {key: view for key, view in found.items() if is_legal(view)}
     most = len(found) + POOL_MAX_VIEWS
@@ -117,7 +117,7 @@ def shared_views(
             if key in found:
                 continue
             if pattern.is_summary:
-                view = _measured(view, blocks)
+                view = _with_measures(view, blocks)
             if view is not None and is_legal(view):
                 found[key] = view
                 merged.append(pattern)
@@ -133,7 +133,7 @@ def _pairs(
             yield one, other
 
 
-def _measured(
+def _with_measures(
     view: candidates.Candidate, blocks: Sequence[candidates.SchemeClause]
 ) -> candidates.Candidate | None:
     """Return a summary with the measures of all aggregates that can use it; None if none can."""
@@ -219,9 +219,9 @@ class _Merge:
             for at, to in self.matched
         )
         is_summary = self.one.is_summary or self.other.is_summary
-        return Pattern(tuple(dict.fromkeys(literals)), frozenset(self._needed()), is_summary)
+        return Pattern(tuple(dict.fromkeys(literals)), frozenset(self._needed_names()), is_summary)
 
-    def _needed(self) -> Iterator[str]:
+    def _needed_names(self) -> Iterator[str]:
         sides: list[frozenset[str]] = []
         for number, pattern in enumerate((self.one, self.other)):
             inside = {each[number] for each in self.matched}

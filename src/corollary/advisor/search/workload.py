@@ -153,7 +153,7 @@ class Workload:
         best = FoldedClause.unfolded(clause)
         least = work(best)
         while True:
-            tries = [_replaced(best, use) for use in uses]
+            tries = [_replace_use(best, use) for use in uses]
             rated = [(work(each), number) for number, each in enumerate(tries) if each is not None]
             if not rated or min(rated)[0] >= least:
                 return best
@@ -234,7 +234,7 @@ class Workload:
         return best if self.value(best) > self.value(now) else None
 
 
-def _replaced(folded: FoldedClause, use: Candidate) -> FoldedClause | None:
+def _replace_use(folded: FoldedClause, use: Candidate) -> FoldedClause | None:
     """Return a clause with a use of a view in place of its literals; None if one is gone."""
     literals: set[Leaf] = {each for each in use.bodies[0] if not isinstance(each, Candidate)}
     kept = tuple(each for each in folded.nodes if each not in literals)

@@ -353,7 +353,9 @@ class AdmissibleCompletions:
         filling = _Filling(whole, maker)
         for merged in (False, True):
             patterns = {
-                name: _merged(several) if merged or whole.suppliers[name].is_once else [*several]
+                name: _merge_patterns(several)
+                if merged or whole.suppliers[name].is_once
+                else [*several]
                 for name, several in demands.items()
             }
             if merged and all(len(patterns[name]) == len(demands[name]) for name in demands):
@@ -376,7 +378,7 @@ class AdmissibleCompletions:
                 yield Overlay(whole.tree, rows)
 
 
-def _merged(patterns: frozenset[ConjunctivePattern]) -> list[ConjunctivePattern]:
+def _merge_patterns(patterns: frozenset[ConjunctivePattern]) -> list[ConjunctivePattern]:
     """Return patterns, those with the same label at the root as one."""
     by_label: dict[str | None, ConjunctivePattern] = {}
     for each in sorted(patterns, key=repr):

@@ -99,13 +99,13 @@ class AssumingRows(RowAlgebra):
         found: set[EncodedRow] = set()
         for one, other in join_pairs(left, left_columns, right, right_columns):
             self.budget.spend()
-            row = _joined(one, left_columns, other, right_columns, columns)
+            row = _join_rows(one, left_columns, other, right_columns, columns)
             if row is not None:
                 found.add(row)
         return _least(found)
 
 
-def _joined(
+def _join_rows(
     one: EncodedRow,
     one_columns: Sequence[str],
     other: EncodedRow,
@@ -118,14 +118,14 @@ def _joined(
         for name, _ in _pairs(other[-1]):
             assumed.setdefault(name, UNKNOWN)
         for name, symbol in _pairs(other[-1]):
-            if _unified(root_label(name), symbol, assumed) is None:
+            if _unify(root_label(name), symbol, assumed) is None:
                 return None
     for name, symbol in zip(other_columns, other[:-1], strict=True):
         both = _same_column(values[name], symbol, assumed) if name in values else symbol
         if both is None:
             return None
         values[name] = both
-    settled = sorted((name, _resolved(root_label(name), assumed)) for name in assumed)
+    settled = sorted((name, _resolve(root_label(name), assumed)) for name in assumed)
     ended = [
         [name, assumed[name] if symbol == root_label(name) else symbol] for name, symbol in settled
     ]
@@ -138,14 +138,14 @@ def _same_column(one: str, other: str, assumed: Assumption) -> str | None:
 
     A label of the document or the query is known; what is only assumed of a tree stays unknown.
     """
-    both = _unified(one, other, assumed)
+    both = _unify(one, other, assumed)
     if both is None or not (one.startswith(ROOT_LABEL) or other.startswith(ROOT_LABEL)):
         return both
     linked, plain = (one, other) if one.startswith(ROOT_LABEL) else (other, one)
     return linked if plain.startswith(ROOT_LABEL) or is_unknown(plain) else plain
 
 
-def _resolved(symbol: str, assumed: Assumption) -> str:
+def _resolve(symbol: str, assumed: Assumption) -> str:
     """Return a symbol as it is under an assumption: a label, if that is known."""
     while symbol.startswith(ROOT_LABEL):
         meant = assumed[symbol.removeprefix(ROOT_LABEL)]
@@ -155,9 +155,9 @@ def _resolved(symbol: str, assumed: Assumption) -> str:
     return symbol
 
 
-def _unified(one: str, other: str, assumed: Assumption) -> str | None:
+def _unify(one: str, other: str, assumed: Assumption) -> str | None:
     """Return what two symbols are if they are the same, and assume that; None if they differ."""
-    one, other = _resolved(one, assumed), _resolved(other, assumed)
+    one, other = _resolve(one, assumed), _resolve(other, assumed)
     if one == other:
         return one
     if not one.startswith(ROOT_LABEL):
@@ -215,11 +215,11 @@ def may_hold(root: Root, row: EncodedRow, budget: WorkBudget) -> bool:
     names: dict[str, str] = {}  # for each class, the unknown that it is
     ranges: dict[str, frozenset[str] | None] = {}
     for name in root.conditions.classes:
-        symbol = _resolved(values[name], assumed)
+        symbol = _resolve(values[name], assumed)
         names[name] = symbol if symbol.startswith(ROOT_LABEL) else name
         meant = assumed[symbol.removeprefix(ROOT_LABEL)] if names[name] != name else symbol
         ranges[names[name]] = range_of(meant) if is_unknown(meant) else frozenset({meant})
-    conditions = root.conditions.pinned(names, {})
+    conditions = root.conditions.pin(names, {})
     if conditions is None:
         return False
     known = {name: sorted(each) for name, each in ranges.items() if each is not None}
@@ -242,7 +242,7 @@ def plain_rows(rows: Tuples, labels: Sequence[str]) -> Iterator[EncodedRow]:
     """
     for row in rows:
         assumed = dict(_pairs(row[-1]))
-        symbols = [_narrowed(each, assumed) for each in row[:-1]]
+        symbols = [_narrow(each, assumed) for each in row[:-1]]
         linked = [each for each in symbols if each.startswith(ROOT_LABEL)]
         several = [each for each in dict.fromkeys(linked) if linked.count(each) > 1]
         for chosen in product(*(_options(each, assumed, labels) for each in several)):
@@ -250,9 +250,9 @@ def plain_rows(rows: Tuples, labels: Sequence[str]) -> Iterator[EncodedRow]:
             yield tuple(_plain(each, assumed, meant) for each in symbols)
 
 
-def _narrowed(symbol: str, assumed: Assumption) -> str:
+def _narrow(symbol: str, assumed: Assumption) -> str:
     """Return the symbol of a column; a root label that is assumed is the only one in its range."""
-    meant = _resolved(symbol, assumed)
+    meant = _resolve(symbol, assumed)
     is_assumed = symbol.startswith(ROOT_LABEL) and not meant.startswith(ROOT_LABEL)
     return encode_one_of([meant]) if is_assumed else meant
 

@@ -59,7 +59,7 @@ def useful_in_completions(
     proved, budget = set[str](), limits.budget()
     try:
         completions = question.document_type.completions(question.nodes, budget)
-        reason = _undecided(question, completed, completions, budget)
+        reason = _undecided_reason(question, completed, completions, budget)
         answers = [] if reason else _answers(completed)
         if len(answers) > CANDIDATES_MAX:
             reason = "too many answers may come"
@@ -82,7 +82,7 @@ class UndecidedError(Exception):
     """Trees would have to be of several types at once, which are not simply combined."""
 
 
-def _undecided(
+def _undecided_reason(
     question: Question, completed: CompletedAnswers, completions: Completions, budget: WorkBudget
 ) -> str:
     """Return why usefulness is not decided; empty if it is."""
@@ -211,12 +211,12 @@ class _DifferenceSearch(OutlineSearch):
         fixed = NOTHING
         for child in tree.children[number]:
             if child in self._closed:
-                fixed = _union(fixed, _lifted(self._closed[child]))
+                fixed = _union(fixed, _lift(self._closed[child]))
         found: dict[str, list[Pair]] = {}
         for name, production, children, below in self._choices(number, tables):
             for family in self._families(number, production, children, is_least=False):
                 brought = [self._brought_pairs(each, function) for each in family]
-                for full, rest in self._joined(fixed, [*below, *brought]):
+                for full, rest in self._join(fixed, [*below, *brought]):
                     pair = self._outline(label, kind, [full]), self._outline(label, kind, [rest])
                     found.setdefault(name, []).append(pair)
         return {name: _best(pairs) for name, pairs in found.items()}
@@ -229,14 +229,14 @@ class _DifferenceSearch(OutlineSearch):
             return _best([(each, NOTHING) for each in outlines])
         return [(each, each) for each in outlines]
 
-    def _joined(self, fixed: Outline, parts: Sequence[Sequence[Pair]]) -> list[Pair]:
+    def _join(self, fixed: Outline, parts: Sequence[Sequence[Pair]]) -> list[Pair]:
         """Return the best pairs of what is below a node: one of each part together."""
         found: list[Pair] = [(fixed, fixed)]
         for pairs in parts:
             self._budget.spend(1 + len(found) * len(pairs))
             found = _best(
                 [
-                    (_union(one[0], _lifted(other[0])), _union(one[1], _lifted(other[1])))
+                    (_union(one[0], _lift(other[0])), _union(one[1], _lift(other[1])))
                     for one in found
                     for other in pairs
                 ]
@@ -244,7 +244,7 @@ class _DifferenceSearch(OutlineSearch):
         return found
 
 
-def _lifted(outline: Outline) -> Outline:
+def _lift(outline: Outline) -> Outline:
     """Return what a tree gives to the node above it: matches at a child, and anywhere below."""
     return Outline(outline.here, outline.here | outline.below)
 

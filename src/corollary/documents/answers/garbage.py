@@ -88,7 +88,7 @@ class _NeededNodes:
         """Yield the nodes of one sure match of a branch without columns, in range of a node."""
         match branch:
             case Node():
-                found = self._matched(branch, number)
+                found = self._sure_match(branch, number)
                 yield found
                 for each in branch.group.branches:
                     yield from self._witness(each, found)
@@ -103,7 +103,7 @@ class _NeededNodes:
             case _:
                 assert_never(branch)
 
-    def _matched(self, node: Node, number: int) -> int:
+    def _sure_match(self, node: Node, number: int) -> int:
         """Return a node in range of another one at which a query node surely matches."""
         sure, within = self._relation(f"sure_{node.number}"), self._relation(f"sin_{node.number}")
         while True:

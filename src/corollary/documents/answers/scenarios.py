@@ -185,7 +185,7 @@ class ScenarioSearch:
             partners = [*by_labels.get(key, ()), *vague] if is_known else right
             self.budget.spend(1 + len(partners))
             for other in partners:
-                labels = _merged(one.labels, other.labels)
+                labels = _merge_labels(one.labels, other.labels)
                 if labels is not None:
                     found.add(Scenario(one.contributions | other.contributions, labels))
         return frozenset(found)
@@ -214,7 +214,7 @@ def _without_idle(scenario: Scenario, node: Node) -> Scenario:
     return Scenario(scenario.contributions, kept)
 
 
-def _merged(left: Labels, right: Labels) -> Labels | None:
+def _merge_labels(left: Labels, right: Labels) -> Labels | None:
     if not left or not right:
         return left or right
     found: dict[str, str] | None = dict(left)

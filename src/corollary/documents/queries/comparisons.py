@@ -112,14 +112,14 @@ class NumberComparison:
         kept = tuple(sorted((name, each) for name, each in terms.items() if each))
         return cls(kept, constant, operator)
 
-    def named(self, names: Mapping[str, str]) -> "NumberComparison":
+    def rename(self, names: Mapping[str, str]) -> "NumberComparison":
         """Return the comparison between classes; several variables may have the same one."""
         sums: dict[str, Fraction] = {}
         for name, each in self.terms:
             sums[names[name]] = sums.get(names[name], Fraction(0)) + each
         return NumberComparison.of(sums, self.constant, self.operator)
 
-    def given(self, values: Mapping[str, float]) -> "NumberComparison":
+    def substitute(self, values: Mapping[str, float]) -> "NumberComparison":
         """Return what is left when some numbers are known."""
         known = [Fraction(values[name]) * each for name, each in self.terms if name in values]
         left = tuple((name, each) for name, each in self.terms if name not in values)
@@ -237,7 +237,7 @@ class LabelDifference:
     right: str
     is_label: bool = False
 
-    def named(self, names: Mapping[str, str]) -> "LabelDifference":
+    def rename(self, names: Mapping[str, str]) -> "LabelDifference":
         """Return the difference between classes."""
         right = self.right if self.is_label else names[self.right]
         return LabelDifference(names[self.left], right, self.is_label)
@@ -286,7 +286,7 @@ class Conditions:
     def sure_numbers(self) -> tuple[NumberComparison, ...]:
         """The comparisons that have to hold for an answer to be sure: asked by the clock."""
         names = {name: name for name in (*self.numeric, CLOCK)}
-        return tuple(each.named({**names, NOW: CLOCK}) for each in self.numbers)
+        return tuple(each.rename({**names, NOW: CLOCK}) for each in self.numbers)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -294,7 +294,7 @@ class Conditions:
         spelled = {name for each in self.differences for name in each.classes}
         return tuple(sorted(spelled.union(self.numeric)))
 
-    def pinned(self, names: Mapping[str, str], labels: Mapping[str, str]) -> "Conditions | None":
+    def pin(self, names: Mapping[str, str], labels: Mapping[str, str]) -> "Conditions | None":
         """Return the conditions of an alternative; None if they are false there.
 
         Args:
@@ -304,17 +304,17 @@ class Conditions:
         values = {name: number_of(label) for name, label in labels.items()}
         numbers = []
         for written in self.numbers:
-            each = written.named({**names, NOW: NOW})
+            each = written.rename({**names, NOW: NOW})
             if any(values.get(name, 0.0) is None for name, _ in each.terms):
                 return None
-            each = each.given({name: one for name, one in values.items() if one is not None})
+            each = each.substitute({name: one for name, one in values.items() if one is not None})
             if each.terms:
                 numbers.append(each)
             elif not each.holds:
                 return None
         differences = []
         for difference in self.differences:
-            one = difference.named(names)
+            one = difference.rename(names)
             left = labels.get(one.left)
             right = one.right if one.is_label else labels.get(one.right)
             if left is not None and right is not None:
@@ -377,7 +377,7 @@ class Conditions:
             if one is not None and one == other:
                 return False
         numbers = self._with_times(name for name in self.numeric if name not in values)
-        known = [each.given(values) for each in numbers]
+        known = [each.substitute(values) for each in numbers]
         left = [each for each in known if each.terms]
         unknown = {name for each in left for name, _ in each.terms}
         return all(each.terms or each.holds for each in known) and any(
@@ -396,7 +396,7 @@ class Conditions:
         return (
             is_spelled
             and len(known) == len(values)
-            and all(each.given({**known, **at}).holds for each in self.sure_numbers)
+            and all(each.substitute({**known, **at}).holds for each in self.sure_numbers)
         )
 
 

@@ -54,16 +54,16 @@ def build_shape(query: DocumentQuery) -> QueryShape:
     roots = []
     for written in query.roots:
         try:
-            node, pins = _pinned(_renamed(written, classes))
+            node, pins = _pin(_rename(written, classes))
         except _ConflictError:
             continue
         for spread in _spread(node, compared.union(outputs)):
             try:
-                single, more = _pinned(spread)
+                single, more = _pin(spread)
             except _ConflictError:
                 continue
             labels = {**pins, **more}
-            conditions = query.conditions.pinned(classes, labels)
+            conditions = query.conditions.pin(classes, labels)
             if conditions is not None:
                 roots.append(_root(single, outputs, labels, numbers, conditions))
     key = tuple(query.outputs.index(name) for name in query.key)
@@ -83,13 +83,13 @@ def _classes(query: DocumentQuery) -> dict[str, str]:
     return found
 
 
-def _renamed(node: PatternNode, classes: Mapping[str, str]) -> PatternNode:
-    return _mapped(
+def _rename(node: PatternNode, classes: Mapping[str, str]) -> PatternNode:
+    return _map_nodes(
         node, lambda each: replace(each, variable=classes[each.variable]) if each.variable else each
     )
 
 
-def _mapped(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> PatternNode:
+def _map_nodes(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> PatternNode:
     """Return a pattern with every node changed, the lower ones first."""
 
     def in_branches(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
@@ -98,7 +98,7 @@ def _mapped(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> 
     def in_branch(branch: Branch) -> Branch:
         match branch:
             case Edge(axis=axis, node=below):
-                return Edge(axis, _mapped(below, change))
+                return Edge(axis, _map_nodes(below, change))
             case OrBranch(alternatives=alternatives, span=span):
                 return OrBranch(tuple(map(in_branches, alternatives)), span)
             case _:
@@ -110,7 +110,7 @@ def _mapped(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> 
 # --- pin -----------------------------------------------------------------------------------------
 
 
-def _pinned(node: PatternNode) -> tuple[PatternNode, dict[str, str]]:
+def _pin(node: PatternNode) -> tuple[PatternNode, dict[str, str]]:
     """Return a pattern whose pinned classes are labels, and these labels by class."""
     pins: dict[str, str] = {}
     while True:
@@ -217,7 +217,7 @@ def _root(
     uses = Counter(each.variable for each in nodes_of(node) if each.variable)
     named = {*outputs, *conditions.classes}
     idle = {name for name, number in uses.items() if number == 1 and name not in named}
-    node = _mapped(node, lambda each: _without(each, idle, named))
+    node = _map_nodes(node, lambda each: _without(each, idle, named))
     needed = frozenset(name for name in named if name not in pins)
     shaped = _Numbering(numbers).node(node, None, needed)
     made = tuple(FixedLabel(pins[name]) if name in pins else name for name in outputs)

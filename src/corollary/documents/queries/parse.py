@@ -113,7 +113,7 @@ def parse_query(text: str, name: str = "query") -> DocumentQuery:
         try:
             found = parser.feed_token(token)
         except UnexpectedToken:
-            raise _unexpected(tokens[:at], token, parser.accepts()) from None
+            raise _unexpected_token(tokens[:at], token, parser.accepts()) from None
         depth += (token.type in ("LSQB", "LPAR")) - (token.type in ("_RSQB", "_RPAR"))
         if depth > MAX_LEVELS:
             raise _too_deep(token.span)
@@ -121,7 +121,7 @@ def parse_query(text: str, name: str = "query") -> DocumentQuery:
     roots, conditions, outputs, key = found
     if sum(1 for root in roots for _ in nodes_of(root)) > MAX_NODES:
         raise syntax_error(f"The query has more than {MAX_NODES} nodes.", None, code="C1206")
-    return _checked(source, roots, conditions or (), outputs, key or ())
+    return _check_query(source, roots, conditions or (), outputs, key or ())
 
 
 # --- tokens --------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _tokens(source: SourceFile) -> list[_Token]:
 # --- what the grammar does not accept ------------------------------------------------------------
 
 
-def _unexpected(before: list[_Token], token: _Token, accepted: set[str]) -> QuerySyntaxError:
+def _unexpected_token(before: list[_Token], token: _Token, accepted: set[str]) -> QuerySyntaxError:
     """Return the error of a token that the grammar does not accept where it stands."""
     last, types = before[-1] if before else token, [each.type for each in before[-2:]]
     if accepted & {"SIGN", "COMPARE"} or last.type in ("SIGN", "COMPARE", "_WHERE"):
@@ -476,7 +476,7 @@ def _number_comparison(
 # --- what a query has to be besides --------------------------------------------------------------
 
 
-def _checked(
+def _check_query(
     source: SourceFile,
     roots: list[PatternNode],
     written: tuple[_WrittenCondition, ...],

@@ -361,7 +361,7 @@ class _Compiler:
             matched = logic.Negation(self.atom(f"sin_{branch.number}", _N))
             self.rule(want, unbound, self.atom(inside, _N), matched)
             return
-        for left, right in _refined(columns, branch.columns):
+        for left, right in _refine(columns, branch.columns):
             self.rule(
                 logic.Atom(want.relation, (_N, *right)),
                 logic.Atom(relevant.relation, (_N, *left)),
@@ -474,7 +474,7 @@ def _compatible(
         )
 
 
-def _refined(
+def _refine(
     refined: Columns, parts: Columns
 ) -> Iterator[tuple[tuple[logic.Term, ...], tuple[logic.Term, ...]]]:
     """Yield the arguments of a joined row and of a part of it: the same label, or `?` there."""

@@ -87,10 +87,10 @@ def read_terms(text: str, name: str = "document") -> Forest:
                 raise _error(source, start, "A function has no name.", "write `!f`")
             rows.append(ForestNode(parent, found["name"], NodeKind.FUNCTION))
         elif kind == "value":
-            label = _unescaped(found["value"])
+            label = _unescape(found["value"])
             rows.append(ForestNode(parent, label, json_kind(label)))
         elif kind == "quoted":
-            rows.append(ForestNode(parent, _unescaped(found["quoted"]), NodeKind.TEXT))
+            rows.append(ForestNode(parent, _unescape(found["quoted"]), NodeKind.TEXT))
         else:
             label = found["label"]
             is_attribute = label.startswith("@") and len(label) > 1
@@ -144,7 +144,7 @@ def _shown(row: ForestNode) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", row.label) + '"' + mark
 
 
-def _unescaped(quoted: str) -> str:
+def _unescape(quoted: str) -> str:
     return re.sub(r"\\(.)", r"\1", quoted)
 
 

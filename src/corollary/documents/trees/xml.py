@@ -76,7 +76,7 @@ def read_xml(
     try:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise _malformed(error, data, name) from None
+        raise _malformed_error(error, data, name) from None
     if root.getroottree().docinfo.doctype:
         message = f"`{name}` has a document type, which is refused."
         note = "leave out <!DOCTYPE …>: entities are not resolved, and nothing is fetched"
@@ -115,7 +115,7 @@ def _without_declaration(data: bytes) -> bytes:
     return stripped.partition(b"?>")[2]
 
 
-def _malformed(error: Exception, data: bytes, name: str) -> InputError:
+def _malformed_error(error: Exception, data: bytes, name: str) -> InputError:
     reason = str(getattr(error, "msg", error)).removesuffix(".")
     line, column = getattr(error, "position", (0, 0))
     span = None
@@ -164,9 +164,9 @@ class _RowBuilder:
 
     def _element(self, element: Any, above: int, stack: list[tuple[Any, int]]) -> None:
         place = len(self.rows)
-        self.rows.append(ForestNode(above, self._named(element.tag)))
+        self.rows.append(ForestNode(above, self._name_of(element.tag)))
         for key, value in element.attrib.items():
-            self.rows.append(ForestNode(place, f"@{self._named(key)}", NodeKind.ATTRIBUTE))
+            self.rows.append(ForestNode(place, f"@{self._name_of(key)}", NodeKind.ATTRIBUTE))
             self.rows.append(ForestNode(len(self.rows) - 1, value, NodeKind.TEXT))
         stack += [(item, place) for item in reversed(self._items(element))]
 
@@ -209,7 +209,7 @@ class _RowBuilder:
             ForestNode(ROOT, text.strip() if self._reading.is_stripped else text, NodeKind.TEXT)
         ]
 
-    def _named(self, tag: str) -> str:
+    def _name_of(self, tag: str) -> str:
         uri, _, local = tag[1:].rpartition("}") if tag.startswith("{") else ("", "", tag)
         match self._reading.namespaces:
             case "clark":

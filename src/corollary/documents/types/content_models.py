@@ -112,7 +112,7 @@ def counts_of(model: ContentModel) -> list[Counts]:
         case ContentSequence(parts=parts):
             found = [Counts()]
             for part in parts:
-                found = _added(found, counts_of(part))
+                found = _add_counts(found, counts_of(part))
             return found
         case ContentChoice(parts=parts):
             return _distinct(each for part in parts for each in counts_of(part))
@@ -120,7 +120,7 @@ def counts_of(model: ContentModel) -> list[Counts]:
             inner = counts_of(part)
             if is_single:
                 return inner if is_required else _optional(inner)
-            return _added(inner, _star(inner)) if is_required else _star(inner)
+            return _add_counts(inner, _star(inner)) if is_required else _star(inner)
         case _:
             assert_never(model)
 
@@ -132,7 +132,7 @@ def _distinct(counts: Iterable[Counts]) -> list[Counts]:
     return found
 
 
-def _added(left: Sequence[Counts], right: Sequence[Counts]) -> list[Counts]:
+def _add_counts(left: Sequence[Counts], right: Sequence[Counts]) -> list[Counts]:
     """Return the counts of a sequence of two models."""
     if len(left) * len(right) > ALTERNATIVES_MAX**2:
         raise ContentLimitError
@@ -165,7 +165,7 @@ def _star(counts: Sequence[Counts]) -> list[Counts]:
     """Return the counts of any number of trees sequences: (e | f)* is e*, f*."""
     found = [Counts()]
     for each in counts:
-        found = _added(found, _star_of_one(each))
+        found = _add_counts(found, _star_of_one(each))
     return found
 
 
@@ -185,14 +185,14 @@ def _star_of_one(counts: Counts) -> list[Counts]:
             {type_: number for (type_, _, _), number in zip(counts.bounds, base, strict=True)}
         )
         once = Counts(tuple((type_, n, n) for type_, n in sorted(several.items()) if n))
-        repeated = _repeated(tuple(sorted(several.elements())))
+        repeated = _repeat_group(tuple(sorted(several.elements())))
         if rest == Counts():
-            found = _added(found, [repeated])
+            found = _add_counts(found, [repeated])
         else:
-            found = _added(found, [Counts(), _sum(_sum(once, repeated), rest)])
+            found = _add_counts(found, [Counts(), _sum(_sum(once, repeated), rest)])
     return found
 
 
-def _repeated(group: tuple[str, ...]) -> Counts:
+def _repeat_group(group: tuple[str, ...]) -> Counts:
     """Return the counts of a group that comes any number of times."""
     return Counts(((group[0], 0, None),)) if len(group) == 1 else Counts((), (group,))

@@ -261,7 +261,7 @@ def _root_rules(function: str, type_: FunctionType | None) -> tuple[Production, 
         case Labels(labels=labels):
             return (Production(labels, ANYTHING.children),)
         case Grammar(start=start):
-            return tuple(_qualified(function, each) for each in type_.productions(start))
+            return tuple(_qualify_production(function, each) for each in type_.productions(start))
         case _:
             assert_never(type_)
 
@@ -270,13 +270,13 @@ def _qualified_rules(function: str, grammar: Grammar) -> Rules:
     """Return the rules of a grammar with the name of its function in those of types."""
     return {
         _qualify(function, name): tuple(
-            _qualified(function, each) for each in grammar.productions(name)
+            _qualify_production(function, each) for each in grammar.productions(name)
         )
         for name in grammar.rules
     }
 
 
-def _qualified(function: str, production: Production) -> Production:
+def _qualify_production(function: str, production: Production) -> Production:
     return replace(
         production,
         children=tuple(

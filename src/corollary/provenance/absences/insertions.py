@@ -200,7 +200,7 @@ def find_insertions(
     """
     search = _InsertionSearch(asked, goal, trials, allowance, max_size)
     search.expand_levels()
-    return search.verified()
+    return search.verify()
 
 
 class _InsertionSearch:
@@ -327,7 +327,7 @@ class _InsertionSearch:
 
     # --- verification --------------------------------------------------------------------------
 
-    def verified(self) -> InsertionSearch:
+    def verify(self) -> InsertionSearch:
         """Return the smallest sets that a dry run confirms."""
         if self._goal[0] in self._insertable:
             self._sets[self._goal] = {frozenset((self._insertion(self._goal),))}

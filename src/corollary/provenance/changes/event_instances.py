@@ -77,7 +77,7 @@ class EventInstances:
         self._effects = {marks[each]: name for name, each in triggers.items() if each in marks}
 
     @contextmanager
-    def evaluated(self, goals: Collection[str]) -> Iterator[None]:
+    def evaluate_events(self, goals: Collection[str]) -> Iterator[None]:
         """Evaluate event predicates, what they need, and triggers.
 
         Their tuples are in the engine until the end.

@@ -86,7 +86,7 @@ class ViolationExplainer:
                 events.append(each)
             else:
                 proof = prove(asked, each.constraint, each.row, self.limits)
-                proof = _marked(with_attempts(asked, proof, self.limits), changed)
+                proof = _mark_changes(with_attempts(asked, proof, self.limits), changed)
                 self._found.append(ViolationProof(_message(each), proof))
         if events:
             self._prove_events(events, asked, transaction)
@@ -114,7 +114,7 @@ class ViolationExplainer:
             self.state, asked, transaction.update, triggers, Allowance(self.limits)
         )
         goals: list[EventTuple] = [(each.constraint, each.row) for each in shown]
-        with instances.evaluated({name for name, _ in goals}):
+        with instances.evaluate_events({name for name, _ in goals}):
             self._events = find_event_proofs(instances, goals, asked, transaction, self.limits)
         self._messages = [_message(each) for each in shown]
 
@@ -150,10 +150,10 @@ class ViolationExplainer:
             canonical=True,
             nodes=tuple(nodes),
         )
-        return ViolationProof(text, _marked(proof, changed), is_pair=True)
+        return ViolationProof(text, _mark_changes(proof, changed), is_pair=True)
 
 
-def _marked(proof: Proof, changed: dict[EventTuple, str]) -> Proof:
+def _mark_changes(proof: Proof, changed: dict[EventTuple, str]) -> Proof:
     """Return a proof in NEW with marks on the base tuples that the transaction changes."""
     nodes = tuple(replace(node, sign=mark_of(node, changed, is_new=True)) for node in proof.nodes)
     return replace(proof, nodes=nodes)

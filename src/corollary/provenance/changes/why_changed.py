@@ -188,13 +188,13 @@ class _Explanation:
                         self._recorded.before, update, change, self._row, self._allowance
                     )
             with suppress(LimitError):
-                self._trigger = self._triggered(asked, transaction)
+                self._trigger = self._trigger_proof(asked, transaction)
             if self._sign is State.REMOVED and self._relation in asked.program.relations:
                 after = self._recorded.asked_after(asked)
                 self._absence_after = absence(after, self._relation, self._row, self._limits)
         return is_there, likely
 
-    def _triggered(self, asked: QueryState, transaction: OpenTransaction) -> EventProofs | None:
+    def _trigger_proof(self, asked: QueryState, transaction: OpenTransaction) -> EventProofs | None:
         """Return how a trigger has added the tuple, if one has."""
         recorded = self._recorded
         effect = self._relation, State.ADDED
@@ -206,7 +206,7 @@ class _Explanation:
             recorded.before, after, transaction.update, recorded.triggers, self._allowance
         )
         goals = [(names[0], self._row)]
-        with instances.evaluated(names):
+        with instances.evaluate_events(names):
             if self._row not in instances.tuples(names[0]):
                 return None
             found = find_event_proofs(instances, goals, after, transaction, self._limits)
@@ -315,7 +315,7 @@ class _Explanation:
 
         tuples = [each for each in cause if each not in self._recorded.clauses]
         proof = self._trials.run(tuples, look, self._recorded.edit(cause))
-        return marked(proof, self._recorded.asked_before(), "+")
+        return mark_changes(proof, self._recorded.asked_before(), "+")
 
     def _before_removed(self, goal: str, cause: Collection[BaseChange]) -> Proof:
         """Return the proof before, with what the cause breaks marked."""
@@ -324,7 +324,7 @@ class _Explanation:
         proof = with_attempts(asked, proof, self._limits)
         tuples = [each for each in cause if each not in self._recorded.clauses]
         return self._trials.run(
-            tuples, lambda after, _: marked(proof, after, "-"), self._recorded.edit(cause)
+            tuples, lambda after, _: mark_changes(proof, after, "-"), self._recorded.edit(cause)
         )
 
     def _after_removed(self, goal: str) -> Absence:
@@ -333,7 +333,7 @@ class _Explanation:
         return replace(self._absence_after, goal=goal)
 
 
-def marked(proof: Proof, other: QueryState, sign: str) -> Proof:
+def mark_changes(proof: Proof, other: QueryState, sign: str) -> Proof:
     """Return a proof with marks on what is otherwise in another state.
 
     Args:

@@ -116,7 +116,7 @@ def why_event(
             instances = EventInstances(
                 before, after, transaction.update, recorded.triggers, allowance
             )
-            with instances.evaluated((literal.relation,)):
+            with instances.evaluate_events((literal.relation,)):
                 rows = [row for row in instances.tuples(literal.relation) if _fits(literal, row)]
                 goals = [(literal.relation, row) for row in rows[:MAX_ANSWERS]]
                 found = find_event_proofs(instances, goals, after, transaction, limits)
@@ -225,7 +225,7 @@ class _EventDrawing:
     def draw(self, goal: EventTuple) -> Proof:
         """Return the proof of an event tuple."""
         root = self._event(goal)
-        nodes = self._numbered(root)
+        nodes = self._number_nodes(root)
         height = nodes[0].height
         return Proof(
             self._text(*goal),
@@ -355,7 +355,7 @@ class _EventDrawing:
 
     # --- numbers -------------------------------------------------------------------------------
 
-    def _numbered(self, root: NodeKey) -> tuple[ProofNode, ...]:
+    def _number_nodes(self, root: NodeKey) -> tuple[ProofNode, ...]:
         """Return the nodes breadth-first, with their ids and heights."""
         heights: dict[NodeKey, int] = {}
         for key in self._bottom_up(root):

@@ -10,7 +10,7 @@ from html import escape
 
 from corollary.core.printer import print_value
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
-from corollary.drawing.svg import document, element, escaped, path, shortened
+from corollary.drawing.svg import document, element, escape_text, path, shorten
 from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule, shift_node
 from corollary.provenance.render.text import beside_of, label_of, place_text
 
@@ -53,7 +53,7 @@ def proof_as_svg(
     layout, rows = LayeredLayout(SPACING), _rows(nodes)
     boxes = [
         layout.add(
-            node.id, row, CHARACTER * len(shortened(label_of(node), LABEL_MAX_CHARACTERS)) + 20
+            node.id, row, CHARACTER * len(shorten(label_of(node), LABEL_MAX_CHARACTERS)) + 20
         )
         for node, row in zip(nodes, rows, strict=True)
     ]
@@ -63,7 +63,7 @@ def proof_as_svg(
         for child in _children(node)
     }
     layout.arrange(sweeps=2)
-    parts = [element("desc", escaped(text))]
+    parts = [element("desc", escape_text(text))]
     for node in nodes:
         parts += _step(node, [ways[node.id, child] for child in _children(node)], nodes, rules)
     parts += [_box(node, boxes[node.id], rules) for node in nodes]
@@ -172,7 +172,7 @@ def _step(
     rule = rules[node.rule]
     words = f"{rule.text} {place_text(rule.file, rule.line)}".strip()
     number = element("text", str(rule.number), x=x + 7, y=y + 4, font_size=11, fill=INK)
-    yield element("g", element("title", escaped(words)), dot, number)
+    yield element("g", element("title", escape_text(words)), dot, number)
 
 
 def _box(node: ProofNode, box: Box, rules: Mapping[int, ProofRule]) -> str:
@@ -187,11 +187,14 @@ def _box(node: ProofNode, box: Box, rules: Mapping[int, ProofRule]) -> str:
         frames.append(
             element("rect", **inner, height=BOX_HEIGHT - 6, rx=1, fill="none", stroke=colour)
         )
-    words = escaped(shortened(label, LABEL_MAX_CHARACTERS))
+    words = escape_text(shorten(label, LABEL_MAX_CHARACTERS))
     place = {"x": box.x, "y": box.y + 17, "text_anchor": "middle"}
     whole = "  ".join(filter(None, (label, beside_of(node, rules))))
     return element(
-        "g", element("title", escaped(whole)), *frames, element("text", words, **place, fill=colour)
+        "g",
+        element("title", escape_text(whole)),
+        *frames,
+        element("text", words, **place, fill=colour),
     )
 
 

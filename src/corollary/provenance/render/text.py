@@ -266,7 +266,7 @@ def cause_lines(
     """Yield which changes of a commit have added or removed a tuple."""
     done = "added" if sign == "+" else "removed"
     yield f"commit {commit} {done} {goal} because of"
-    yield from aligned(
+    yield from align(
         (f"{INDENT}{change_text(each.change)}", "necessary" if each.necessary else "not necessary")
         for each in cause
     )
@@ -306,7 +306,7 @@ CUT_WORDS = {
 # --- lines ---------------------------------------------------------------------------------------
 
 
-def aligned(lines: Iterable[Line]) -> Iterator[str]:
+def align(lines: Iterable[Line]) -> Iterator[str]:
     """Yield lines with what is said beside them in one column."""
     every = list(lines)
     lengths = [len(left) for left, right in every if right and len(left) <= LEFT_MAX_CHARACTERS]

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from corollary.data_class import dataclass
-from corollary.drawing.svg import element, escaped, shortened
+from corollary.drawing.svg import element, escape_text, shorten
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1180, 230, 360, 32, 26
 LEAST_WIDTH = 2.0
@@ -171,13 +171,13 @@ def commit_picture(views: Sequence[TimedView]) -> Markup:
 def _row(view: TimedView, y: int, x: float, width: float) -> Iterator[str]:
     """Yield the name of a view, its bar, how it was computed, what came and went."""
     line = y + 20
-    name = shortened(view.name, LABEL_MAX)
-    yield element("text", escaped(name), class_="name", x=28, y=line)
-    title = element("title", escaped(f"{view.name}: {duration(view.seconds)}"))
+    name = shorten(view.name, LABEL_MAX)
+    yield element("text", escape_text(name), class_="name", x=28, y=line)
+    title = element("title", escape_text(f"{view.name}: {duration(view.seconds)}"))
     size = {"x": x, "y": y + 6, "width": max(width, LEAST_WIDTH), "height": ROW - 14}
     yield element("rect", title, class_=f"bar {view.algorithm}", **size, rx=3)
     time = element("tspan", duration(view.seconds), class_="time")
-    words = escaped(f" {view.algorithm}, {view.placement}")
+    words = escape_text(f" {view.algorithm}, {view.placement}")
     yield element("text", time, words, class_="words", x=WIDTH - RIGHT + 14, y=line)
     signs = []
     if view.added:

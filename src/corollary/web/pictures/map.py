@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from corollary.data_class import dataclass
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
-from corollary.drawing.svg import element, escaped, path, shortened
+from corollary.drawing.svg import element, escape_text, path, shorten
 from corollary.web.wording import number, short_number
 
 BOX_HEIGHT, CHARACTER, PADDING, NARROWEST = 56.0, 8.45, 34.0, 118.0
@@ -234,7 +234,7 @@ class MapPicture:
         return element(
             "a",
             element("rect", class_="box", **size, rx=6 if node.is_base else 14),
-            element("text", escaped(_short(node.name)), class_="name", x=left, y=box.y + 23),
+            element("text", escape_text(_short(node.name)), class_="name", x=left, y=box.y + 23),
             " ",
             loop if node.is_recursive else "",
             element("text", node.size, class_="size", x=left, y=middle + 15),
@@ -276,7 +276,7 @@ def _badge(node: MapNode, box: Box) -> str:
 
 
 def _short(name: str) -> str:
-    return shortened(name, NAME_MAX_CHARACTERS)
+    return shorten(name, NAME_MAX_CHARACTERS)
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
