@@ -95,7 +95,7 @@ class InternedValues:
         codes = self._look_up(unique)
         unknown = (codes == 0).nonzero()[0]
         if len(unknown) <= RECENT_VALUES_MAX:
-            codes[unknown] = [self.code(value) for value in unique[unknown].tolist()]
+            codes[unknown] = self._recent_codes(unique[unknown])
         else:
             # Some of the unknown values may be recent: merge these first, then look up again.
             self.merge_recent()
@@ -107,6 +107,19 @@ class InternedValues:
             self.values.extend(unique[unknown])
         result: Codes = codes[inverse]
         return result
+
+    def _recent_codes(self, values: npt.NDArray[Any]) -> Codes:
+        """Return the codes of distinct values that are not merged, new ones interned."""
+        recent = self._recent
+        codes = np.array([recent.get(value, 0) for value in values.tolist()], np.int64)
+        unknown = (codes == 0).nonzero()[0]
+        first, new = self.first + self.count, values[unknown]
+        codes[unknown] = np.arange(first, first + len(new))
+        recent.update(zip(new.tolist(), codes[unknown].tolist(), strict=True))
+        self.values.extend(new)
+        if len(recent) > RECENT_VALUES_MAX:
+            self.merge_recent()
+        return codes
 
     def code(self, value: Any) -> int:
         """Return the code of one value, as `tolist` gives it, interned if it is new."""
