@@ -5,7 +5,7 @@ Kernels are imported with the first step that needs them, so that a goal starts 
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, assert_never
+from typing import Any, NamedTuple, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -22,7 +22,13 @@ from corollary.engines.local.bulk.groups import BulkGroups
 from corollary.engines.local.bulk.queries import BulkQueries
 from corollary.engines.local.bulk.steps import BulkSteps
 from corollary.engines.local.evaluation import row_stages
+from corollary.engines.local.evaluation.arithmetic_loops import (
+    ArithmeticRounds,
+    find_arithmetic_loop,
+)
+from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 from corollary.engines.local.evaluation.derivation import Derivation
+from corollary.engines.local.evaluation.linear_loops import find_linear_loop
 from corollary.engines.local.evaluation.pipelines import (
     PipelineRunner,
     RunContext,
@@ -35,10 +41,6 @@ from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
-
-if TYPE_CHECKING:
-    from corollary.engines.local.evaluation.arithmetic_loops import ArithmeticRounds
-    from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
 
 SPARE_TABLES_MAX = 64
 """The maximum number of sets of local tables that are kept for a procedure's next invocations."""
@@ -380,20 +382,11 @@ class PreparedPlan:
             return 0, False
         if not number:
             search.reset()
-        from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
-
         return search.run_rounds(self._context, number), isinstance(search, BreadthFirstSearch)
 
-    def _narrow_loop(self, loop: plans.Loop) -> "BreadthFirstSearch | ArithmeticRounds | None":
+    def _narrow_loop(self, loop: plans.Loop) -> BreadthFirstSearch | ArithmeticRounds | None:
         if any(each.is_partitioned for each in self.tables.values()):
             return None  # a search asks tuple by tuple, which is a job each
-        from corollary.engines.local.evaluation.arithmetic_loops import (
-            ArithmeticRounds,
-            find_arithmetic_loop,
-        )
-        from corollary.engines.local.evaluation.breadth_first import BreadthFirstSearch
-        from corollary.engines.local.evaluation.linear_loops import find_linear_loop
-
         procedure_locals = {name for names in self.plan.locals.values() for name in names}
         linear = find_linear_loop(loop, procedure_locals)
         if linear is not None:
