@@ -177,7 +177,7 @@ def sees_rows_before(windowing: Windowing) -> bool:
 def is_running(function: WindowFunction) -> bool:
     """Whether a value is a total of all rows before a row and its peers, or before it."""
     if function.frame is None:
-        return function.name in ("row_number", "rank")
+        return function.name in RANKS
     is_total = function.name in ("count", "sum") and len(function.arguments) < 2
     return is_total and function.frame.start is None and function.frame.end == 0
 

@@ -16,8 +16,8 @@ NEW hold the same rows of S, at positions that are known: two vectors of values 
 M around: of a row r that a change touches, let c be the changed row next to it. Between both are at
 most M rows of S, in OLD and in NEW; as many are between r and each row that it sees.
 
-Running ones: what lies before the slice is a number of rows, and a sum; both are differences of
-totals that stand beside a run.
+Running ones: what lies before the slice is a number of rows, or of different values, and a sum: all
+are differences of totals that stand beside a run.
 
 Of the first N rows of partitions (`top`), the slices of OLD and NEW are these rows, with the peers
 of the last; they hold other rows of S each, and are compared as sets. A changed row that comes
@@ -255,30 +255,78 @@ class _Comparison:
     def _before(self, leads: Words, keys: list[Codes]) -> Before | None:
         """Return the totals of the rows before the first changed ones; None if there are none."""
         layout, count = self.arrangement.layout, len(leads)
-        wanted = {
-            (function.name, at)
-            for function in self.windowing.functions
-            for at in function.arguments
-        }
+        functions = self.windowing.functions
+        wanted = {(function.name, at) for function in functions for at in function.arguments}
         layers = self._staying_layers
         excluded = layers[0].excluded if layers else ()
         runs = [(layer.run, 1) for layer in layers]
         runs += [(MemoryRun(words), -1) for words in excluded]
         rows = np.zeros(count, np.int64)
         totals = {each: np.zeros(count, np.int64) for each in wanted}
-        partitions = keys[: len(self.windowing.partition)]
         for run, sign in runs:
-            first, last = run.ranges(layout, partitions, count)
-            start, end = run.ranges(layout, keys, count)
-            first, last = (end, last) if self.arranged.is_descending else (first, start)
+            first, last = self._range_before(run, keys, count)
             rows += sign * (last - first)
             for name, at in wanted:
                 running = self._running_totals(run, name, at)
                 if running is None:
                     return None
                 totals[name, at] += sign * (running[last] - running[first])
-        width = len(self.windowing.partition)
-        return Before(layout.prefix_keys(leads, width), rows, totals)
+        width, values = len(self.windowing.partition), None
+        if any(each.name == "dense_rank" for each in functions):
+            values = self._values_before(leads, keys, runs)
+            if values is None:
+                return None
+        return Before(layout.prefix_keys(leads, width), rows, totals, values)
+
+    def _range_before(
+        self, run: SortedRun, keys: list[Codes], count: int
+    ) -> tuple[Positions, Positions]:
+        """Return where the rows of partitions are in a run that come before some keys."""
+        layout = self.arrangement.layout
+        first, last = run.ranges(layout, keys[: len(self.windowing.partition)], count)
+        start, end = run.ranges(layout, keys, count)
+        return (end, last) if self.arranged.is_descending else (first, start)
+
+    def _values_before(
+        self, leads: Words, keys: list[Codes], runs: Sequence[tuple[SortedRun, int]]
+    ) -> Positions | None:
+        """Return how many different values of the order come before the first changed rows.
+
+        They are counted in the largest run. A value that others have, rows that are gone among
+        them, is in that run or not, and among the rows that stay or not.
+        """
+        layout, count = self.arrangement.layout, len(leads)
+        width, length = len(self.windowing.partition), self.arranged.length
+        here = [(run, sign) for run, sign in runs if isinstance(run, MemoryRun)]
+        if not self.arranged.is_whole or len(here) < len(runs):
+            return None
+        if not here:
+            return np.zeros(count, np.int64)
+        base = max((run for run, sign in here if sign > 0), key=len)
+        first, last = self._range_before(base, keys, count)
+        known = base.running_totals.get("dense_rank")
+        if known is None:
+            is_first = first_mask(layout.prefix_keys(base.words, length))
+            known = base.running_totals["dense_rank"] = np.append(0, np.cumsum(is_first))
+        found: Positions = known[last] - known[first]
+        others = [
+            run.take(_spans(*self._range_before(run, keys, count)))
+            for run, _ in here
+            if run is not base
+        ]
+        words = sort_distinct(np.concatenate([layout.empty, *others]))
+        if not len(words):
+            return found
+        words = words[first_mask(layout.prefix_keys(words, length))]
+        values, staying = self._keys(words, length), np.zeros(len(words), np.int64)
+        for run, sign in here:
+            start, end = run.ranges(layout, values, len(words))
+            staying += sign * (end - start)
+        start, end = base.ranges(layout, values, len(words))
+        partitions = layout.prefix_keys(leads, width)
+        numbers = partitions.searchsorted(layout.prefix_keys(words, width))
+        np.add.at(found, numbers, (staying > 0).astype(np.int64) - (end > start))
+        return found
 
     def _running_totals(self, run: SortedRun, name: str, column: int) -> Positions | None:
         """Return the sums over all rows of a run before each; None if they have no bound."""

@@ -181,16 +181,19 @@ class Before:
         partitions: the keys of partitions, ascending.
         rows: the number of rows, for each partition or by position.
         totals: the sum, or the number of those that are not null, by function and column.
+        values: the number of different values of the order, if a function asks for it.
     """
 
     partitions: Words
     rows: Positions
     totals: dict[tuple[str, int], Positions]
+    values: Positions | None = None
 
     def spread(self, numbers: Positions) -> "Before":
         """Return the totals by position, given the number of the partition at each."""
         totals = {key: total[numbers] for key, total in self.totals.items()}
-        return Before(self.partitions, self.rows[numbers], totals)
+        values = None if self.values is None else self.values[numbers]
+        return Before(self.partitions, self.rows[numbers], totals, values)
 
 
 @dataclass(frozen=True)
@@ -411,7 +414,9 @@ def _value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
             return encode(number, None, NUMBER)
         case "dense_rank":
             number = np.cumsum(rows.is_first_peer)
-            return encode(number - number[rows.starts] + 1, None, NUMBER)
+            before = None if rows.before is None else rows.before.values
+            number = number - number[rows.starts] + (1 if before is None else before + 1)
+            return encode(number, None, NUMBER)
         case "lag" | "lead":
             return _neighbour(function, rows)
         case _:
