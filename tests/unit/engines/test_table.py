@@ -383,6 +383,14 @@ def test_a_key_is_checked_without_an_order_of_its_own(
     assert [*table.old_layers()] == [(0, 1, 2)]
 
 
+@pytest.mark.parametrize("size", [1, 4, 20_000, 100_000])
+def test_values_of_the_first_column_are_counted_by_neighbours(size: int) -> None:
+    table, rows = Table((NUMBER, NUMBER)), np.arange(100_000)
+    table.insert([ZERO_CODE + rows // size, ZERO_CODE + rows], len(rows))
+    table.commit()
+    assert table.distinct_values()[0] == pytest.approx(100_000 // size, rel=0.02)
+
+
 def test_an_order_that_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corollary.engines.local.storage.table.DEFERRED_MIN_TUPLES", 10)
     table = Table((NUMBER, NUMBER))

@@ -22,6 +22,11 @@ ESTIMATE_MIN_TUPLES = 1 << 10
 """A pipeline led by fewer tuples is never estimated: small work must not pay for it."""
 
 
+BULK_MAX_READ_RATIO = 16
+"""DuckDB may read so many tuples for each row that flows through a pipeline: it takes a few
+nanoseconds to read one, some hundred to probe for one."""
+
+
 class QueryText:
     """A compiled query with its texts, which are made once."""
 
@@ -54,10 +59,17 @@ class BulkQueries:
     def has_many_rows(
         self, pipeline: Pipeline, lead: Reference, enough: int = BULK_MIN_FRAME_ROWS
     ) -> bool:
-        """Whether many tuples lead a pipeline, or about enough rows flow through it."""
-        if self.tables[lead.relation].size(lead.state) >= BULK_MIN_TUPLES:
-            return True
-        return self.estimates.flow(pipeline).most >= enough
+        """Whether many tuples lead a pipeline, or about enough rows flow through it.
+
+        A query reads all that is joined: few rows find what they join by probes.
+        """
+        size = self.tables[lead.relation].size(lead.state)
+        flow = max(self.estimates.flow(pipeline).most, size)
+        if size < BULK_MIN_TUPLES and flow < enough:
+            return False
+        joined = {stage.source for stage in pipeline.stages if isinstance(stage, Probe)} - {lead}
+        read = sum(self.tables[each.relation].size(each.state) for each in joined)
+        return read <= BULK_MAX_READ_RATIO * flow
 
     def reads_partitions(self, pipeline: Pipeline) -> bool:
         """Whether a pipeline reads committed tuples that are outside of this process."""

@@ -35,6 +35,9 @@ MERGE_SHARE = 4
 SINGLE_RUN_MAX_WORDS = 4096
 """Runs that fit in this size together are merged: copying costs less than probing two runs."""
 
+SCATTER = 2654435761
+"""A multiplier whose products are spread evenly."""
+
 SAMPLE_TUPLES = 1 << 15
 """The approximate number of tuples from which distinct values are estimated."""
 
@@ -386,12 +389,21 @@ def is_prefix_key(words: Words, layout: Layout, length: int) -> bool:
 
 
 def estimate_distinct_values(words: Words, layout: Layout) -> tuple[int, ...]:
-    """Return estimates of the number of distinct values of every column."""
+    """Return estimates of the number of distinct values of every column, of sorted words.
+
+    The first column is sorted: it has as many values as neighbours that differ in it, and one.
+    """
     size = len(words)
-    if not size:
+    if not size or not layout.widths:
         return (0,) * len(layout.widths)
-    sample = words[:: 1 + size // SAMPLE_TUPLES]
-    return tuple(_distinct_values(column, size) for column in layout.unpack(sample))
+    step = 1 + size // SAMPLE_TUPLES
+    at = np.arange((size - 1) // step)
+    at = at * step + (at * SCATTER >> 8) % step  # groups of equal size must not be met in step
+    differ = layout.unpack_column(words[at], 0) != layout.unpack_column(words[at + 1], 0)
+    first = 1 + round(np.count_nonzero(differ) * (size - 1) / max(1, len(at)))
+    leads, *others = layout.unpack(words[::step])
+    first = max(first, int(np.count_nonzero(first_mask(leads))))
+    return (first, *(_distinct_values(column, size) for column in others))
 
 
 def _distinct_values(sample: Codes, size: int) -> int:
