@@ -68,18 +68,25 @@ def explain(question: Question, answer: Answer, value: float, limits: SearchLimi
         return Explanation(answer, value, _witness_paths(question, answer))
     if value == 0:
         return Explanation(answer, value)
-    is_exact = True
+    ways, is_exact = _find_ways(question, limits)
+    bound = set() if is_exact else {question.candidates}
+    return explain_ways(question, answer, ways.get(answer, bound), is_exact=is_exact)
+
+
+def _find_ways(
+    question: Question, limits: SearchLimits
+) -> tuple[dict[Answer, set[frozenset[str]]], bool]:
+    """Return the functions that bring answers about together, and whether that is exact."""
+    ways: dict[Answer, set[frozenset[str]]] = {}
     try:
         search = ScenarioSearch.on(question, limits.budget())
-        ways = {
-            each.functions
-            for root in question.shape.roots
-            for each in search.of_root(root)
-            if decode_row(each.answer(root)) == answer
-        }
+        for root in question.shape.roots:
+            for each in search.of_root(root):
+                ways.setdefault(decode_row(each.answer(root)), set()).add(each.functions)
     except WorkLimitError:
-        ways, is_exact = {question.candidates}, False
-    return explain_ways(question, answer, ways, is_exact=is_exact)
+        rows = question.possible_rows - question.sure_rows
+        return {decode_row(row): {question.candidates} for row in rows}, False
+    return ways, True
 
 
 def explain_ways(
@@ -93,16 +100,7 @@ def explain_ways(
 
 def explain_possible(question: Question, limits: SearchLimits) -> dict[Answer, Explanation]:
     """Return what the possible answers wait for, all by one search."""
-    ways: dict[Answer, set[frozenset[str]]] = {}
-    is_exact = True
-    try:
-        search = ScenarioSearch.on(question, limits.budget())
-        for root in question.shape.roots:
-            for each in search.of_root(root):
-                ways.setdefault(decode_row(each.answer(root)), set()).add(each.functions)
-    except WorkLimitError:
-        rows = question.possible_rows - question.sure_rows
-        ways, is_exact = {decode_row(row): {question.candidates} for row in rows}, False
+    ways, is_exact = _find_ways(question, limits)
     sure = question.sure
     return {
         answer: explain_ways(question, answer, several, is_exact=is_exact)
