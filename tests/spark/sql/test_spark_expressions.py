@@ -9,7 +9,7 @@ import pytest
 from corollary.core.logic import Condition, Constant, Expression, Functor, Variable, subterms
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import PRIMITIVES, SYMBOL, Kind
-from corollary.engines.spark.bulk.functions import SessionFunctions
+from corollary.engines.spark.bulk.queries import SessionFunctions
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, tuples_to_spark
 from corollary.engines.spark.session import private_session
 from corollary.sqlgen.compiled import MARK, NotCompiled

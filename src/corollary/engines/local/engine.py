@@ -13,12 +13,23 @@ from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
     Limits,
+    RelationPlace,
     RowLookup,
     TableHandle,
+    TaskPool,
     ValueRange,
     bulk_mode,
 )
-from corollary.core.plans import Add, CancelOut, PlacedCall, Plan, Remove, StoreRelation, steps_of
+from corollary.core.plans import (
+    Add,
+    CancelOut,
+    PlacedCall,
+    Placement,
+    Plan,
+    Remove,
+    StoreRelation,
+    steps_of,
+)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
@@ -28,7 +39,6 @@ from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
 from corollary.engines.local.evaluation import row_stages
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
-from corollary.engines.local.single_placement import SinglePlacement
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
@@ -44,7 +54,7 @@ PREPARED_PLANS_MAX = 64
 """The maximum number of plans that stay prepared for their next run."""
 
 
-class LocalEngine(SinglePlacement):
+class LocalEngine:
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
     def __init__(self, bulk: BulkMode | None = None) -> None:
@@ -337,10 +347,41 @@ class LocalEngine(SinglePlacement):
     def close(self) -> None:
         """Do nothing: there are no resources outside this process."""
 
+    # --- placement: one process ----------------------------------------------------------------
+
     @property
     def default_placement(self) -> str:
         """The name of the place where strata run by default."""
         return "local"
+
+    @property
+    def tasks(self) -> TaskPool | None:
+        """None: there are no other processes."""
+        return None
+
+    @property
+    def reads_partitions(self) -> bool:
+        """False: it reads no files of an index that tasks have written."""
+        return False
+
+    @property
+    def partition_count(self) -> int:
+        """One: no stratum is partitioned."""
+        return 1
+
+    def placement(
+        self,
+        relations: Sequence[str],  # noqa: ARG002 - the protocol's parameters
+        below: Sequence[str],  # noqa: ARG002
+        *,
+        has_pivot: bool,  # noqa: ARG002
+    ) -> Placement:
+        """Return where a stratum should run: on the driver."""
+        return Placement.DRIVER
+
+    def place_of(self, relation: str) -> RelationPlace:  # noqa: ARG002
+        """Return where the tuples of a relation are: here."""
+        return RelationPlace("local", "the engine is in one process")
 
     # --- plans ---------------------------------------------------------------------------------
 

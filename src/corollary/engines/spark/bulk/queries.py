@@ -1,9 +1,9 @@
 """Runs queries of Spark SQL over the relations of an engine, and has tasks write their results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,10 +14,10 @@ from corollary.core.types import Type
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.functions import SessionFunctions
 from corollary.engines.spark.bulk.reading import partition_frame
 from corollary.engines.spark.bulk.spark_columns import column_names, tuples_to_spark
 from corollary.engines.spark.bulk.step_queries import SHARED, StepQuery
+from corollary.engines.spark.bulk.udf_code import udf_code
 from corollary.engines.spark.bulk.writing import (
     WritePartitions,
     WrittenPartition,
@@ -29,9 +29,11 @@ from corollary.engines.spark.partitioned.table import PartitionPlace
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
 from corollary.sqlgen.compiled import InputTable
+from corollary.sqlgen.nodes import Node
+from corollary.sqlgen.udf import Udf, udfs_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 BROADCAST_MAX_BYTES = 1 << 23
 """A relation of the driver that is no larger goes to every task whole."""
@@ -74,7 +76,7 @@ class SparkQueries:
         return str(self._resources.root)
 
     @cached_property
-    def _functions(self) -> SessionFunctions:
+    def _functions(self) -> "SessionFunctions":
         return SessionFunctions(self._resources.session)
 
     def run(
@@ -151,3 +153,33 @@ def working_relation(name: str, types: tuple[Type, ...]) -> Relation:
     """Return the relation of tuples that a step makes."""
     columns = tuple(f"c{at}" for at in range(len(types)))
     return Relation(name, columns, types, False, is_declared=False)
+
+
+# --- functions of our own ------------------------------------------------------------------------
+
+
+class SessionFunctions:
+    """The functions of our own that a session has; each is registered once."""
+
+    def __init__(self, session: "SparkSession") -> None:
+        self._session = session
+        self._known: set[str] = set()
+
+    def register(self, queries: Iterable[Node]) -> None:
+        """Register the functions that queries call."""
+        for name, function in udfs_in(queries).items():
+            if name not in self._known:
+                self._session.udf.register(name, _user_function(function))
+                self._known.add(name)
+
+
+def _user_function(function: Udf) -> Any:
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+    run, result = udf_code(function)
+
+    # Spark wants a function whose parameters it can list.
+    def apply(*columns: pa.Array) -> pa.Array:
+        return run(*columns)
+
+    return arrow_udf(apply, result)

@@ -47,8 +47,7 @@ class PartitionedHandle:
         """Return committed tuples without the removed ones, and all that were added."""
         if self.removed.num_rows:
             files = self.source.files
-            orders = files.sets[0].orders
-            address = PartitionAddress(files.root, files.relation, orders, 0, StoredPartition())
+            address = PartitionAddress.of(files, files.sets[0], 0, StoredPartition())
             rows = without_rows(address, rows, self.removed)
         return pa.concat_tables([rows, self.added]) if self.added.num_rows else rows
 

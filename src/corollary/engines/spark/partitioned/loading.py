@@ -82,7 +82,7 @@ def gather_pieces(
         names.setdefault((each.lead, each.number), []).append(each.name)
     tasks = [
         (
-            PartitionAddress(files.root, relation, by_lead[lead].orders, number, StoredPartition()),
+            PartitionAddress.of(files, by_lead[lead], number, StoredPartition()),
             operations.Gather(tuple(some)),
         )
         for (lead, number), some in names.items()
@@ -121,7 +121,7 @@ def _spread_pieces(
 
     def address(at: int, part: PartitionSet) -> PartitionAddress:
         # A task for each piece, as many at a time as there can be.
-        return PartitionAddress(files.root, files.relation, part.orders, at, StoredPartition())
+        return PartitionAddress.of(files, part, at, StoredPartition())
 
     measured = jobs.run(
         [

@@ -25,6 +25,8 @@ from corollary.engines.spark.partitioned.open_partition import (
 )
 from corollary.engines.spark.partitioned.partition_files import (
     PartitionChange,
+    PartitionedFiles,
+    PartitionSet,
     StoredPartition,
 )
 from corollary.engines.spark.partitioned.partitioning import (
@@ -57,6 +59,18 @@ class PartitionAddress:
     orders: tuple[Order, ...]
     number: int
     stored: StoredPartition
+
+    @classmethod
+    def of(
+        cls,
+        files: PartitionedFiles,
+        part: PartitionSet,
+        number: int,
+        stored: StoredPartition | None = None,
+    ) -> "PartitionAddress":
+        """Return that of a partition of a set, or of other files that take its place."""
+        stored = part.partitions[number] if stored is None else stored
+        return cls(files.root, files.relation, part.orders, number, stored)
 
     def open(self) -> PartitionEngine:
         """Return the partition, to look something up, and keep it open in this process."""

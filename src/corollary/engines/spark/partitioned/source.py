@@ -59,9 +59,7 @@ class PartitionSource:
     def _addresses(self, part: PartitionSet) -> dict[int, PartitionAddress]:
         """Return the partitions of a set that hold tuples."""
         return {
-            number: PartitionAddress(
-                self.files.root, self.files.relation, part.orders, number, stored
-            )
+            number: PartitionAddress.of(self.files, part, number)
             for number, stored in enumerate(part.partitions)
             if stored.files
         }
@@ -173,7 +171,7 @@ class PartitionSource:
         asked = FindViolations(check, order=order or (), **self._meeting(part, check))
         tasks = [
             (
-                PartitionAddress(self.files.root, relation, part.orders, number, stored),
+                PartitionAddress.of(self.files, part, number),
                 replace(
                     asked,
                     keys=keys.get(number),
@@ -225,9 +223,7 @@ class PartitionSource:
             names.setdefault(each.number, []).append(each.name)
         tasks = [
             (
-                PartitionAddress(
-                    files.root, files.relation, files.sets[0].orders, number, StoredPartition()
-                ),
+                PartitionAddress.of(files, files.sets[0], number, StoredPartition()),
                 CompareRepresentatives(check, tuple(some)),
             )
             for number, some in names.items()
@@ -273,7 +269,7 @@ class PartitionSource:
 
         tasks = [
             (
-                PartitionAddress(self.files.root, relation, part.orders, number, stored),
+                PartitionAddress.of(self.files, part, number),
                 operations.Apply(function, *bytes_of(number)),
             )
             for number, stored in enumerate(part.partitions)
@@ -321,7 +317,7 @@ class PartitionSource:
         }
         tasks = [
             (
-                PartitionAddress(root, relation, part.orders, number, StoredPartition()),
+                PartitionAddress.of(self.files, part, number, StoredPartition()),
                 operations.Build(data),
             )
             for number, data in built.items()
@@ -389,7 +385,7 @@ class PartitionSource:
             names.setdefault(each.number, []).append(each.name)
         tasks: list[tuple[PartitionAddress, operations.PartitionOperation]] = [
             (
-                PartitionAddress(root, relation, part.orders, number, StoredPartition()),
+                PartitionAddress.of(self.files, part, number, StoredPartition()),
                 operations.Gather(tuple(some)) if number in emptied else GatherChange(tuple(some)),
             )
             for number, some in names.items()

@@ -109,12 +109,7 @@ class StagedChange:
             if after.partitioning.unites(check.determinants)
         )
         tasks = [
-            (
-                PartitionAddress(
-                    files.root, files.relation, part.orders, number, part.partitions[number]
-                ),
-                FindViolations(check, each),
-            )
+            (PartitionAddress.of(files, part, number), FindViolations(check, each))
             for number, stored in enumerate(change.partitions)
             for each in stored.changes
             if each.added
@@ -186,7 +181,7 @@ def stage_change(
         touched = given.keys() | {at for at, each in enumerate(part.partitions) if each.files}
     tasks = [
         (
-            PartitionAddress(files.root, relation, part.orders, number, part.partitions[number]),
+            PartitionAddress.of(files, part, number),
             ChangePartition(
                 sign,
                 given.get(number, GivenTuples()),
@@ -221,10 +216,7 @@ def _with_sets(
     part, relation = files.sets[0], files.relation
     partitionings = tuple(each.partitioning for each in wanted)
     scattered = [
-        (
-            PartitionAddress(files.root, relation, part.orders, number, stored),
-            ScatterChange(change, partitionings),
-        )
+        (PartitionAddress.of(files, part, number), ScatterChange(change, partitionings))
         for number, stored in enumerate(part.partitions)
         for change in stored.changes
     ]
