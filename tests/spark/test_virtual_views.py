@@ -72,6 +72,7 @@ def test_changes_are_found_by_jobs(
         titles.append(title)
         return run(self, task, numbers, title)
 
+    monkeypatch.setattr(InProcess, "_run_tasks", noted)
     chance = random.Random(7)
     base: dict[str, set[tuple[Any, ...]]] = {
         "works": {(person, chance.randrange(TEAMS)) for person in range(PEOPLE)},
@@ -86,7 +87,7 @@ def test_changes_are_found_by_jobs(
         before = views(base)
         for name in before:
             db.watch(name)
-        monkeypatch.setattr(InProcess, "_run_tasks", noted)
+        titles.clear()
         forbid_collecting(monkeypatch)
         for _ in range(8):
             with db.transaction() as tx:
