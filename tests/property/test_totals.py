@@ -195,11 +195,12 @@ TABLES = """
 """
 RECORDS = """
 .decl r(g: number, n: number, sa: number, la: number, ha: number, lb: number?, hb: number?,
-    m: float, sx: float, hs: symbol?)
-r(g, n, sa, la, ha, lb, hb, m, sx, hs) := t(i, g, _, _, _, _, _), {rows}, n = count : {{ {body} }},
-    sa = sum a : {{ {body} }}, la = min a : {{ {body} }}, ha = max a : {{ {body} }},
-    lb is min b : {{ {body} }}, hb is max b : {{ {body} }}, m = mean d : {{ {body} }},
-    sx = sum x : {{ {body} }}, hs is max s : {{ {body} }}.
+    m: float, sx: float, lx: float?, hs: symbol?)
+r(g, n, sa, la, ha, lb, hb, m, sx, lx, hs) := t(i, g, _, _, _, _, _), {rows},
+    n = count : {{ {body} }}, sa = sum a : {{ {body} }},
+    la = min a : {{ {body} }}, ha = max a : {{ {body} }}, lb is min b : {{ {body} }},
+    hb is max b : {{ {body} }}, m = mean d : {{ {body} }},
+    sx = sum x : {{ {body} }}, lx is min x : {{ {body} }}, hs is max s : {{ {body} }}.
 .decl least(g: number, n: number, lb: number)
 least(g, n, lb) := t(i, g, _, _, _, _, _), {rows}, n = count : {{ {body} }},
     lb = min b : {{ {body} }}.
@@ -258,10 +259,11 @@ def records(rows: list[Row]) -> list[Row]:
     found = []
     for group, members in sorted(groups.items()):
         _, _, a, b, d, x, s = ([*column] for column in zip(*members, strict=True))
-        numbers, texts = ([each for each in column if each is not None] for column in (b, s))
-        total = sum(each for each in x if each is not None)
+        numbers, floats, texts = (
+            [each for each in column if each is not None] for column in (b, x, s)
+        )
         bounds = min(a), max(a), min(numbers, default=None), max(numbers, default=None)
         mean = float(Fraction(sum(d)) / len(d))
-        greatest = max(texts, default=None)
-        found.append((group, len(members), sum(a), *bounds, mean, total, greatest))
+        ends = min(floats, default=None), max(texts, default=None)
+        found.append((group, len(members), sum(a), *bounds, mean, sum(floats), *ends))
     return found

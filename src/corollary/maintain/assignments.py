@@ -148,7 +148,6 @@ def _evaluate_parts(
     row = draft.variables(name)
     for part in parts:
         own, kept = part.aggregation, part.kept
-        is_float = any(types[at].is_float for at in own.values)
         if with_payload and part.payload is not None and kept not in results:
             found = plans.working_relation(own.relation, "found")
             draft.types[found] = draft.types[totals_relation(draft, part)]
@@ -161,7 +160,7 @@ def _evaluate_parts(
                 head = assignment_head(own, every, 1)
                 bodies = [Body(head, (goal,), (), own.origin, is_bag=True)]
                 steps += draft.derive(found, bodies, reduce=plans.Reduce.SUM)
-        if not is_float:
+        if part.payload is not Payload.DIGITS:
             others += part.places
             continue
         next_ = plans.working_relation(own.relation, "next")
