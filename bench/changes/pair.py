@@ -122,11 +122,15 @@ class Pair:
         self._connection.execute("DROP TABLE IF EXISTS answer")
         return Cost.of(lambda: self._connection.execute(f"CREATE TABLE answer AS {query}"))
 
-    def differences(self, view: str, query: str) -> tuple[str, ...]:
-        """Say how a view differs from DuckDB's query; nothing if it does not."""
+    def differences(self, view: str, query: str, *answers: tuple[str, pa.Table]) -> tuple[str, ...]:
+        """Say how a view, and answers of others, differ from DuckDB's query; nothing if none do."""
         expected = self._connection.sql(query).to_arrow_table()
-        ours = in_order(self.database.relation(view).arrow())
-        return tuple(difference("corollary", ours, "duckdb", expected))
+        found = (("corollary", self.database.relation(view).arrow()), *answers)
+        return tuple(
+            each
+            for name, rows in found
+            for each in difference(name, in_order(rows), "duckdb", expected)
+        )
 
 
 def create(view: str, query: str) -> str:

@@ -8,8 +8,8 @@
 | `durable insert` | one row in a warehouse |
 
 Figures are milliseconds of the processor, in memory, medians; beside them stand those on the clock,
-and what it costs DuckDB and PostgreSQL, where it is installed, to compute the view anew on the same
-rows, taken in turns.
+and what it costs DuckDB and PostgreSQL to compute the view anew on the same rows, and Pathway to
+maintain it, taken in turns; PostgreSQL and Pathway where they are installed.
 """
 
 import tempfile
@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from bench import data
 from bench.changes.pair import DELETE, INSERT, UPDATE, Cost, Edit, Pair, create
+from bench.changes.pathway import PathwayPeer
 from bench.changes.postgresql import PostgresqlPeer
 from bench.figure import Figure
 
@@ -63,9 +64,10 @@ def _figures(scale: float) -> Iterator[Figure]:
     for name, query in VIEWS.items():
         with (
             Pair.open(TABLES + create(VIEW, query), tables) as pair,
-            PostgresqlPeer.open(TABLES, tables, query) as peer,
+            PostgresqlPeer.open(TABLES, tables, query) as postgresql,
+            PathwayPeer.open(tables, name) as pathway,
         ):
-            yield from _kinds(pair, peer, name, query, _edits(rows, rounds))
+            yield from _kinds(pair, (postgresql, pathway), name, query, _edits(rows, rounds))
     yield from _untouched(tables, rows, rounds, scale)
     with Pair.open(TABLES + create(VIEW, VIEWS[JOIN]), tables) as pair:
         yield from _batches(pair, rows, scale)
@@ -77,7 +79,11 @@ def _figures(scale: float) -> Iterator[Figure]:
 
 
 def _kinds(
-    pair: Pair, peer: PostgresqlPeer | str, name: str, query: str, edits: Sequence[Edit]
+    pair: Pair,
+    peers: Sequence[PostgresqlPeer | PathwayPeer | str],
+    name: str,
+    query: str,
+    edits: Sequence[Edit],
 ) -> Iterator[Figure]:
     """Yield the figures of one row, by kind of change."""
     costs: dict[str, list[Cost]] = {INSERT: [], UPDATE: [], DELETE: []}
@@ -85,10 +91,12 @@ def _kinds(
     for edit in edits:
         costs[edit.kind].append(pair.change(edit))
         anew.append(pair.recompute(query))
-        if isinstance(peer, PostgresqlPeer):
-            peer.change(edit)
-    wrong = pair.differences(VIEW, query)
-    about = f"DuckDB anew {Cost.middle(anew)}; {peer}"
+        for peer in peers:
+            if not isinstance(peer, str):
+                peer.change(edit)
+    answers = (("pathway", each.answer()) for each in peers if isinstance(each, PathwayPeer))
+    wrong = pair.differences(VIEW, query, *answers)
+    about = "; ".join([f"DuckDB anew {Cost.middle(anew)}", *map(str, peers)])
     for kind, found in costs.items():
         yield _figure(f"{name} {kind}", found, BARS[name], about, wrong)
 
