@@ -160,7 +160,9 @@ class Planner:
         magnitudes = tuple(size.bit_length() for each in changes.values() for size in each.values())
         if known is not None and (made := known.by_magnitudes.get(magnitudes)) is not None:
             return known.update, made
-        variants = known or self._new_variants(before, after, changes, demand, refilled)
+        variants = known or self._new_variants(
+            before, after, changes, demand, refilled, is_traced=is_traced
+        )
         named = self._named if algorithm is None else parse_algorithms(algorithm)
         sizes = ChangeSizes(changes, self._work, is_first, self._corrections)
         made = self._variant(variants, named, sizes, demand.goals, is_traced=is_traced)
@@ -214,8 +216,12 @@ class Planner:
         changes: Mapping[str, Mapping[State, int]],
         demand: Demand,
         refilled: frozenset[str],
+        *,
+        is_traced: bool = False,
     ) -> "_PlanVariants":
-        placed = place_strata(self._engine, before, after)
+        placed = PlacedPrograms(before, after, {})
+        if not is_traced:  # a trace tells the steps of one propagation, not those of each task
+            placed = place_strata(self._engine, before, after)
         update = Update(
             placed.before,
             placed.after,

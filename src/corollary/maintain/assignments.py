@@ -143,7 +143,7 @@ def _evaluate_parts(
     target = draft.working_relation(name, "next")
     steps, source = _read_body(aggregation, draft, state)
     results = {name: target}
-    types = draft.types[aggregation.body]
+    types = draft.types[source.relation]
     others, goals = list[int](), list[Goal]()
     row = draft.variables(name)
     for part in parts:

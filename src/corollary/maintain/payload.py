@@ -170,9 +170,15 @@ class Part:
 def parts_of(aggregation: logic.Aggregation, program: NormalProgram) -> tuple[Part, ...]:
     """Return the parts of an aggregate: counts and sums of integers, each float, each extreme."""
     body = program.relations[aggregation.body]
+    return _parts(aggregation, body.types, is_stored=body.is_stored)
+
+
+def _parts(
+    aggregation: logic.Aggregation, types: Sequence[Type], *, is_stored: bool
+) -> tuple[Part, ...]:
     together: dict[object, list[int]] = {}
     for place, each in enumerate(aggregation.accumulators):
-        is_alone = each.is_extreme or (each.value is not None and body.types[each.value].is_float)
+        is_alone = each.is_extreme or (each.value is not None and types[each.value].is_float)
         together.setdefault(place if is_alone else None, []).append(place)
     parts: list[Part] = []
     values: dict[int | None, str] = {}
@@ -185,7 +191,7 @@ def parts_of(aggregation: logic.Aggregation, program: NormalProgram) -> tuple[Pa
             else working_relation(aggregation.relation, f"{number}")
         )
         part = replace(aggregation, relation=name, accumulators=accumulators)
-        payload = _part_payload(part, body, is_whole=is_whole)
+        payload = _part_payload(part, types, is_stored=is_stored, is_whole=is_whole)
         kept = working_relation(name, payload) if payload else ""
         if payload is Payload.VALUES:
             kept = values.setdefault(part.only.value, kept)
@@ -193,17 +199,19 @@ def parts_of(aggregation: logic.Aggregation, program: NormalProgram) -> tuple[Pa
     return tuple(parts)
 
 
-def _part_payload(part: logic.Aggregation, body: Relation, *, is_whole: bool) -> Payload | None:
+def _part_payload(
+    part: logic.Aggregation, types: Sequence[Type], *, is_stored: bool, is_whole: bool
+) -> Payload | None:
     """Return what is kept of a part.
 
     A count alone is its own total. The least and the greatest value of a group are found in the
     body, or beside the aggregate where the body is not stored.
     """
     if part.extreme is not None:
-        return None if body.is_stored else Payload.VALUES
+        return None if is_stored else Payload.VALUES
     if not part.values:
         return None if is_whole else Payload.TOTAL
-    is_float = any(body.types[at].is_float for at in part.values)
+    is_float = any(types[at].is_float for at in part.values)
     return Payload.DIGITS if is_float else Payload.TOTAL
 
 
@@ -280,8 +288,15 @@ def _more_types(role: Payload, terms: Sequence[Type]) -> tuple[Type, ...]:
 
 
 def declare_parts(draft: Draft, aggregation: logic.Aggregation) -> tuple[Part, ...]:
-    """Return the parts of an aggregate of NEW, whose types the draft knows from now on."""
-    parts, count = parts_of(aggregation, draft.update.new), len(aggregation.groups)
+    """Return the parts of an aggregate of NEW, whose types the draft knows from now on.
+
+    The body of an event is no relation of the program: the plan that reads it has it.
+    """
+    program, count = draft.update.new, len(aggregation.groups)
+    name, _ = program.active.marked.get(aggregation.body, (aggregation.body, None))
+    body = program.relations.get(aggregation.body)
+    is_stored = body is None or body.is_stored
+    parts = _parts(aggregation, draft.types[name], is_stored=is_stored)
     types = draft.types[aggregation.relation]
     for each in parts:
         values = (types[count + at] for at in each.places)
