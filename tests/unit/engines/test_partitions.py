@@ -17,7 +17,13 @@ from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
 from corollary.engines.spark import placer
 from corollary.engines.spark.jobs import partitions_of
-from corollary.engines.spark.partitioned import handle, partitioning, staged_table, stratum
+from corollary.engines.spark.partitioned import (
+    handle,
+    partition_files,
+    partitioning,
+    staged_table,
+    stratum,
+)
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
@@ -33,7 +39,7 @@ from support.maintained_database import (
     pairs,
 )
 from support.selection import examples, sampled
-from support.spark.in_process_partitions import InProcess, share_out
+from support.spark.in_process_partitions import SHARES, InProcess, share_out
 from support.warehouse_scenarios import keep, store_of
 
 EXAMPLES = examples(4, 20)
@@ -149,6 +155,28 @@ def test_a_value_of_many_partitions_is_no_pivot(monkeypatch: pytest.MonkeyPatch)
         judged.step(({"edge": {*edges}}, {}))
     sets = judged.db._state.engine.partitioned_files("reach").sets
     assert any(each.heavy for each in sets)
+
+
+@pytest.mark.slow
+def test_files_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    db = opened(closure(type_="number"))
+    root = Path(db._state.engine.partition_place.root)
+    counts = []
+    for added, removed in flips(5, 8, 100):
+        with db.transaction() as tx:
+            for name, rows in removed.items():
+                tx.delete(name, sorted(rows))
+            for name, rows in added.items():
+                tx.insert(name, sorted(rows))
+        counts.append(sum(1 for _ in root.rglob("*")))
+    # Edges by either column, paths, ranks.
+    assert max(counts) <= 4 * SHARES * partition_files.MERGE_MIN_FILES
+    with db.transaction(is_dry=True) as tx:
+        tx.insert("edge", [(90, 91)])
+    assert sum(1 for _ in root.rglob("*")) == counts[-1]
+    db.close()
+    assert not root.exists()
 
 
 def test_what_was_empty_is_read_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
