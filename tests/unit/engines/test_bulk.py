@@ -24,15 +24,19 @@ import pytest
 import corollary
 from corollary.core.arrow import arrow_type
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
+from corollary.core.logic import Constant, Functor, Origin, Variable
+from corollary.core.pipeline import Compute, Pipeline, Probe, Reference
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
-from corollary.core.types import Type, decimal
+from corollary.core.types import NUMBER, Type, decimal
 from corollary.core.values import decimal_value
 from corollary.database.program.loaded_program import load_program
 from corollary.engines.local.bulk import connection
 from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
+from corollary.engines.local.bulk.estimates import RowEstimates
 from corollary.engines.local.engine import LocalEngine
+from corollary.engines.local.storage.code_range import ZERO_CODE
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.errors import EvaluationError, InputError, LimitError
@@ -345,3 +349,20 @@ def test_columns_come_back_from_duckdb_as_they_were(type_: Type) -> None:
     assert sorted(found.tolist()) == sorted(set(codes.tolist()))
     decoded = dictionary.decode_arrow(codes, types[0]).to_pylist()
     assert decoded == values
+
+
+def test_a_computed_variable_is_a_key() -> None:
+    many, few = Table((NUMBER, NUMBER)), Table((NUMBER,))
+    rows = ZERO_CODE + np.arange(100_000)
+    many.insert([rows, rows], len(rows))
+    few.insert([rows[:10]], 10)
+    for table in (many, few):
+        table.commit()
+    x, y, z = (Variable(name, NUMBER) for name in "xyz")
+    stages = (
+        Probe(Reference("few"), (x,), ()),
+        Compute(y, Functor("+", (x, Constant(1, NUMBER)))),
+        Probe(Reference("many"), (y, z), (0,)),
+    )
+    estimates = RowEstimates({"many": many, "few": few})
+    assert estimates.flow(Pipeline(stages, (z,), Origin(""))).most == pytest.approx(10)

@@ -75,6 +75,8 @@ class RowEstimates:
         for at, (stage, needed) in enumerate(
             zip(pipeline.stages, live_variables(pipeline), strict=True)
         ):
+            if isinstance(stage, Compute):
+                values.setdefault(stage.variable.name, rows)
             if not isinstance(stage, Probe):
                 continue
             rows *= self._fan_out(stage, values)
