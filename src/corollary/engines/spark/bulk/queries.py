@@ -46,8 +46,8 @@ class SparkQueries:
     """Runs queries.
 
     Args:
-        resources: the session, and the directory of files.
-        place: of partitioned tables; it has the dictionary, which may be replaced.
+        resources: the session.
+        place: of partitioned tables; it has the dictionary, which may be replaced, and the files.
         mode: which steps are bulk.
 
     Attributes:
@@ -72,8 +72,8 @@ class SparkQueries:
 
     @property
     def root(self) -> str:
-        """The directory of the files."""
-        return str(self._resources.root)
+        """The directory of the files: that of partitioned tables, since results become such."""
+        return self._place.root
 
     @cached_property
     def _functions(self) -> "SessionFunctions":
