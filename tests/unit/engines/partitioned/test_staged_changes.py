@@ -18,6 +18,7 @@ from corollary.database.database import state_of
 from corollary.engines.spark.partitioned.handle import RemoteTuples
 from corollary.engines.spark.partitioned.remote_table import RemoteTable
 from corollary.errors import ConstraintError
+from support.maintained_database import Judged
 from support.spark.in_process_partitions import (
     InProcess,
     RowsElsewhere,
@@ -227,3 +228,21 @@ def test_random_changes(engine: InProcess) -> None:
                 engine.rollback()
                 new = set(old)
         check(engine, new, old)
+
+
+def test_the_sides_of_a_change_are_two_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    stage_changes(monkeypatch, 1)
+    judged = Judged(
+        """
+.decl b(x: number)
+.decl c(x: symbol)
+.decl d(x: number)
+d(x) :- b(x), c("c").
+""",
+        "auto",
+    )
+    judged.step(({"b": {(1,), (2,)}, "c": {("b",), ("c",)}}, {}))
+    judged.step(({"b": {(3,)}, "c": {("a",)}}, {"c": {("b",), ("c",)}}))
+    judged.step(({"c": {("c",)}}, {"c": {("a",)}}))
+    judged.db.close()

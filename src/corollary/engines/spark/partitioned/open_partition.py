@@ -391,14 +391,15 @@ def _open_base(
 def applied_changes(stored: StoredPartition, found: StoredPartition) -> int | None:
     """Return how many changes of a version were applied to another; None if it is no earlier one.
 
-    Files that were merged since count as applied if all of them were.
+    Files that were merged since count as applied if all of them were. Two changes may be the two
+    sides of one file.
     """
     if stored.base != found.base:
         return None
     files = [each.file for each in found.changes]
     at = count = 0
     for change in stored.changes:
-        if files[at : at + 1] == [change.file]:
+        if at < len(files) and replace(found.changes[at], merged=change.merged) == change:
             at += 1
         elif change.merged and tuple(files[at : at + len(change.merged)]) == change.merged:
             at += len(change.merged)
