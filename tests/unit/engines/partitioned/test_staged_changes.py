@@ -231,7 +231,7 @@ def test_random_changes(engine: InProcess) -> None:
 
 
 def test_the_sides_of_a_change_are_two_contents(monkeypatch: pytest.MonkeyPatch) -> None:
-    share_out(monkeypatch)
+    share_out(monkeypatch, shares=1)  # both sides are in the one partition
     stage_changes(monkeypatch, 1)
     judged = Judged(
         """
