@@ -96,6 +96,7 @@ def test_restarted_in_between(case: ActiveCase, tmp_path: Path) -> None:
     run_case(case, "auto", prepared(case, "auto", place), again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_placed_elsewhere(case: ActiveCase, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)

@@ -116,6 +116,7 @@ def test_flips(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (InProcess.strata > before) == has_pivot
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tasks", [1, 3, 8])
 def test_partitions_outlast_the_number_of_tasks(
     tasks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
