@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-seconds test-integration test-all docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-seconds test-integration test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ test-integration: $(STAMP) ## run what is slow, and Spark, PostgreSQL, objects, 
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
 	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)
+
+docs: $(STAMP) ## write the tables and pictures of docs/ that are made of the code
+	COROLLARY_ACCEPT=1 $(PYTEST) -q tests/docs/test_generated.py tests/docs/test_pictures.py
 
 docs-check: $(STAMP) ## run the examples of README.md and docs/
 	$(PYTEST) -q tests/docs $(ARGS)

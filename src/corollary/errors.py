@@ -1,4 +1,4 @@
-"""Errors and diagnostics: each with a code, a sentence, a span and a note on how to mend it."""
+"""Errors and diagnostics: each with a code, a sentence, a span and a note on how to fix it."""
 
 import errno
 import re

@@ -1,7 +1,9 @@
 """Event predicates over a transaction's changes, evaluated when all views are maintained.
 
 Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
-section 4. An event-condition pair is a rule whose body reads changes and both states:
+section 4.
+
+An event-condition pair is a rule whose body reads changes and both states:
 
     large_raise(E) ← Δhigh_salaried_rem(E, Old), Δhigh_salaried_add(E, New), New ≥ Old * 1.1
 

@@ -2,8 +2,10 @@
 
 Reference: F. Bancilhon, D. Maier, Y. Sagiv, J. Ullman, "Magic sets and other strange ways to
 implement logic programs" (1986); generalised to any order of literals by C. Beeri,
-R. Ramakrishnan, "On the power of magic" (1991). For a rule `p(h) :- L1, …, Lk` of a stratum whose
-literals are in the order that `sip` gives them when the columns a of p are bound:
+R. Ramakrishnan, "On the power of magic" (1991).
+
+For a rule `p(h) :- L1, …, Lk` of a stratum whose literals are in the order that `sip` gives them
+when the columns a of p are bound:
 
     pᵃ(h) :- magic_pᵃ(h_a), L1', …, Lk'.           Li' = qᵇ(…) where Li = q(…) is of the stratum
     magic_qᵇ(…) :- magic_pᵃ(h_a), L1', …, Li-1'.   for every such Li, with its arguments b

@@ -1,7 +1,9 @@
 """Partial evaluation: a virtual view that is needed for some constants only is copied for them.
 
 Reference: J. V. Harrison, S. W. Dietrich, "Integrating active and deductive rules" (1993),
-section 5.4. `failure("v5") :- +abnormal("v5")`, where `abnormal` is virtual, becomes
+section 5.4.
+
+`failure("v5") :- +abnormal("v5")`, where `abnormal` is virtual, becomes
 
     failure("v5")  :- +abnormal.for1().
     abnormal.for1() :- in_use("v5"), violation.for1().

@@ -2,7 +2,10 @@
 
 A probe with the columns B bound can use an order whose first |B| columns are B. One order serves
 a whole chain B1 ⊂ B2 ⊂ …, so the fewest orders are a smallest chain cover of the bound sets
-(Dilworth), found by bipartite matching, as in Soufflé (Subotić et al., VLDB 2018).
+(Dilworth), found by bipartite matching, as in Soufflé.
+
+Reference: P. Subotić, H. Jordan, L. Chang, A. Fekete, B. Scholz, "Automatic index selection for
+large-scale Datalog computation", VLDB 2018.
 """
 
 from collections.abc import Iterable, Mapping

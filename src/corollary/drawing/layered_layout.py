@@ -1,4 +1,7 @@
-"""Layered drawings (Sugiyama, Tagawa, Toda 1981): boxes on layers, edges that lead upwards.
+"""Layered drawings: boxes on layers, edges that lead upwards.
+
+Reference: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system
+structures", IEEE Transactions on Systems, Man, and Cybernetics 11(2), 1981.
 
 An edge over several layers has a bend on each of them, so that it passes between the boxes. Sweeps
 order each layer by the barycentres of its neighbours; ties are broken by keys, so that the same

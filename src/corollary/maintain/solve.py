@@ -1,6 +1,6 @@
 """Tabled evaluation, set at a time: answers to a goal with bound arguments (EQ*¬ of the papers).
 
-References: Harrison and Dietrich (1992–94), who call it the evaluation of queries over a state;
+Literature: Harrison and Dietrich (1992–94), who call it the evaluation of queries over a state;
 extension tables (Dietrich 1987); magic sets (Bancilhon, Maier, Sagiv, Ullman 1986).
 
 `solve(goal, adornment, bindings)`: for every predicate and adornment there is a relation of *calls*

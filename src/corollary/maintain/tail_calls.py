@@ -1,6 +1,8 @@
 """Tail calls: where free arguments are handed on, the last call answers the first one.
 
-Reference: K. A. Ross, "Modular acyclicity and tail recursion in logic programs" (1991). In
+Reference: K. A. Ross, "Modular acyclicity and tail recursion in logic programs" (1991).
+
+In
 
     link(x, z) :- link(x, y), edge(y, z)       called with z
 

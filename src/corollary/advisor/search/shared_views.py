@@ -27,13 +27,11 @@ are those of all of them, whatever is joined to the columns outside of the view:
              N = sum M : { v(_, D, _, M), day(D, Y) }
 
 The groups of a summary are a set like any other view, and used as one outside of aggregates. More
-patterns come from merging merged ones again, as in
+patterns come from merging merged ones again.
 
-S. Agrawal, S. Chaudhuri, V. Narasayya: Automated selection of materialized views and indexes for
-SQL databases. VLDB 2000.
-
-A. Gupta, V. Harinarayan, D. Quass: Aggregate-query processing in data warehousing environments.
-VLDB 1995.
+Literature: S. Agrawal, S. Chaudhuri, V. Narasayya, "Automated selection of materialized views and
+indexes for SQL databases", VLDB 2000; A. Gupta, V. Harinarayan, D. Quass, "Aggregate-query
+processing in data warehousing environments", VLDB 1995.
 """
 
 from collections.abc import Callable, Iterator, Sequence

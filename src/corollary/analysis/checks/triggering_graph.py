@@ -1,4 +1,7 @@
-"""The triggering graph (Aiken, Hellerstein, Widom), and the events that set off a trigger.
+"""The triggering graph, and the events that set off a trigger.
+
+Reference: A. Aiken, J. M. Hellerstein, J. Widom, "Static analysis techniques for predicting the
+behavior of active database rules", TODS 20(1), 1995.
 
 A trigger's head changes a base relation. The change passes rules as in `relevance`: as it is at a
 positive literal, flipped at a negation, both signs at an aggregate; it sets off a delta literal of

@@ -1,7 +1,9 @@
 """Scenarios: ways in which functions can complete a match.
 
-Reference: Section 5 of the paper, with the specification's repairs. A scenario is a set of pairs
-(pattern, function that brings it), with what is known about the classes of variables:
+Reference: Abiteboul, Bourhis, Marinoiu 2007, section 5, with errors corrected.
+
+A scenario is a set of pairs (pattern, function that brings it), with what is known about the
+classes of variables:
 
     S(c, m) = { {(c, f)} }                       m is a call of f that can bring c
     S(p, n) = one choice of m for each branch    n is a data node; the pairs of all choices together

@@ -1,7 +1,9 @@
 """Compiles a query to rules: PossibleSat, corrected, and what is built on it.
 
 Reference: Abiteboul, Bourhis, Marinoiu 2007, Algorithms 1–3; the printed ones have errors, which
-are corrected here. For a query node p with branches c_1 … c_k:
+are corrected here.
+
+For a query node p with branches c_1 … c_k:
 
     possible, "the value is at least 1/2"            sure, "the value is 1"
     hat_p(m)    :- reach_p(m), L_p(m).

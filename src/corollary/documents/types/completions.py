@@ -1,8 +1,10 @@
 """Documents with a type: whether functions can complete a document so that it is of its type.
 
-Reference: Theorem 4 of the paper: with a type for the whole document, a tree automaton, it is
-NP-hard to say what is possible. A *completion* is the document after some updates, without its
-calls, if it is of the type. Functions may have to bring trees for certain patterns: *demands*.
+Reference: Abiteboul, Bourhis, Marinoiu 2007, Theorem 4.
+
+With a type for the whole document, a tree automaton, it is NP-hard to say what is possible. A
+*completion* is the document after some updates, without its calls, if it is of the type. Functions
+may have to bring trees for certain patterns: *demands*.
 
 | symbol                     | here                                                             |
 |----------------------------|------------------------------------------------------------------|

@@ -1,10 +1,9 @@
 """Self-maintainable updates: the change and the stored view suffice, no base relation is read.
 
 Reference: F. W. Tompa, J. A. Blakeley, "Maintaining materialized views without accessing base
-data", Information Systems 13(4), 1988, who call such updates autonomously computable.
-
+data", Information Systems 13(4), 1988, who call such updates autonomously computable;
 J. A. Blakeley, N. Coburn, P.-Å. Larson, "Updating derived relations: detecting irrelevant and
-autonomously computable updates", TODS 14(3), 1989, do this for insertions as well.
+autonomously computable updates", TODS 14(3), 1989, for insertions as well.
 
 Recognised are changes of a literal L in the only rule of a stored relation P without recursion:
 

@@ -1,8 +1,10 @@
 """Choices by key: a relation with one choice domain, which it does not read itself.
 
 Reference: X. Hu, J. Karp, D. Zhao, A. Zreika, X. Wu, B. Scholz, "The Choice Construct in the
-Soufflé Language", APLAS 2021. There a choice is any; here it is the least candidate of each key,
-so that it is a function of the candidates, and a key can be looked at alone:
+Soufflé Language", APLAS 2021.
+
+There a choice is any; here it is the least candidate of each key, so that it is a function of the
+candidates, and a key can be looked at alone:
 
     p = { t ∈ C : t is least among the candidates with its key },   C = what the rules derive
     lost = p_old ∩ heads of rem_i          a chosen tuple that may have lost a derivation

@@ -1,8 +1,9 @@
 """Strata whose subsumption says no order: evaluation in the rounds of Soufflé.
 
-Reference: Soufflé's translation of subsumptive clauses (`p(A) <= p(B) :- body.`). R is what a
-relation has so far, N what a round derives, Δ what is new in it; D(X, Y) are the tuples A of X for
-which a different tuple B of Y is there, and the body holds.
+Reference: Soufflé's translation of subsumptive clauses (`p(A) <= p(B) :- body.`).
+
+R is what a relation has so far, N what a round derives, Δ what is new in it; D(X, Y) are the tuples
+A of X for which a different tuple B of Y is there, and the body holds.
 
     R ← rules without a literal of the stratum;  R ← R − D(R, R);  Δ ← R                      (1)
     N ← rules with a literal in Δ, the others in R, less R                                    (2)

@@ -1,4 +1,4 @@
-"""Aggregates become relations of their own.
+"""Aggregates become relations: `n = count : { q(x, _) }` is a literal `h.aggregate1(x, n)`.
 
 `h(x, n) :- p(x), n = count : { q(x, y), r(y) }.` becomes
 

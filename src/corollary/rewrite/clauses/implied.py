@@ -1,4 +1,4 @@
-"""What an aggregate implies is not asked again.
+"""What an aggregate implies is not tested again: a group that exists has a tuple.
 
 Grouping is written with the groups bound by the aggregated literal itself:
 `h(x, s) :- q(x, _), s = sum v : { q(x, v) }.` In normal form that is

@@ -1,4 +1,4 @@
-"""Rules with window functions become relations of a kind of their own.
+"""Rules with window functions become windowings: the tuples of a relation, with their values.
 
 `h(x, r) :- p(x), r = window("rank() over (order by $1)", x).` becomes
 

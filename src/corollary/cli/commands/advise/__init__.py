@@ -1,1 +1,1 @@
-"""`corollary advise`."""
+"""`corollary advise`: its options, and what it prints."""

@@ -1,0 +1,46 @@
+"""Tables and pictures of docs/ that are made of the code are current; `make docs` writes them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from support import architecture
+from support.functor_tables import bulk_table, language_table
+from support.paths import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+FUNCTORS = ("numbers", "logic", "base text", "text", "conversions", "casts", "times")
+TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
+    ("architecture.md", "packages"): architecture.packages_table,
+    ("architecture.md", "checks"): architecture.checks_table,
+    ("architecture.md", "passes"): architecture.passes_table,
+    ("architecture.md", "steps"): architecture.steps_table,
+    ("architecture.md", "algorithms"): architecture.algorithms_table,
+    ("architecture.md", "literature"): architecture.literature_table,
+    ("bulk.md", "functors"): bulk_table,
+    **{("language.md", f"functors: {each}"): partial(language_table, each) for each in FUNCTORS},
+}
+pytestmark = pytest.mark.smoke
+
+
+@pytest.mark.parametrize(("page", "name"), TABLES, ids=map(" ".join, TABLES))
+def test_tables_are_current(page: str, name: str) -> None:
+    path, mark = DOCS / page, f"<!-- generated: {name} -->\n"
+    table = "\n".join([mark, *TABLES[page, name](), "\n"])
+    if os.environ.get("COROLLARY_ACCEPT"):
+        written = path.read_text("utf-8")
+        current = re.sub(rf"{mark}\n(?:\|.*\n)*\n", lambda _: table, written)
+        path.write_text(current, "utf-8")
+    assert table in path.read_text("utf-8"), "run `make docs`"
+
+
+def test_the_picture_of_the_architecture_is_current() -> None:
+    path, drawn = DOCS / "architecture.svg", architecture.architecture_picture()
+    if os.environ.get("COROLLARY_ACCEPT"):
+        path.write_text(drawn, "utf-8")
+    assert path.read_text("utf-8") == drawn, "run `make docs`"
