@@ -32,8 +32,9 @@ from click.testing import CliRunner
 
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
-from corollary.database.engines import LOCAL, create_engine
+from corollary.database.engines import create_engine
 from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
+from corollary.database.options import LOCAL, DatabaseOptions
 from corollary.database.program.loaded_program import read_programs
 from corollary.warehouse.formats.delimited import print_rows
 from oracles.evaluation import OracleError, OracleLimit, Type, evaluate, typed_rows, with_copies
@@ -97,7 +98,7 @@ def test_evaluation_writes_what_is_expected(
 ) -> None:
     feed(folder, monkeypatch)
     program = read_programs([folder / "program.dl"])
-    engine = create_engine(LOCAL, bulk=bulk)
+    engine = create_engine(DatabaseOptions(LOCAL, bulk=bulk))
     outcome = run_once(program, FileLocations(folder / "facts", tmp_path), AMPLE, engine=engine)
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:

@@ -12,7 +12,7 @@ import pytest
 
 import corollary
 from corollary.database.access.principals import OWNER, Principal
-from corollary.database.engines import PROBING
+from corollary.database.options import PROBING
 from corollary.engines.spark import jobs
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.partitioned import open_partition, source

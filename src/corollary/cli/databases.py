@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corollary.cli.options import PropagationOptions
 from corollary.cli.recording import Recording, current_recording
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from corollary.core.engine import Limits
     from corollary.database.database import Database
+    from corollary.database.options import DatabaseOptions
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse import Warehouse
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
@@ -61,26 +62,27 @@ def open_files(place: str) -> "closing[Warehouse]":
 def open_warehouse(
     place: str,
     console: TerminalConsole,
+    options: "DatabaseOptions | None" = None,
     *,
     create: bool = False,
     today: "date | None" = None,
-    **options: Any,
 ) -> "Iterator[Database]":
     """Open the database of a warehouse, and close it at the end.
 
     Args:
         place: a directory, or the URL of a catalog on PostgreSQL.
         console: where progress is shown.
+        options: of the database.
         create: whether to make the warehouse if there is none.
         today: the day that the next commit sets.
-        options: others of `open_database`.
 
     Raises:
         WarehouseError: there is none, or it cannot be read.
         KeyboardInterrupt: with a sentence that says what the interrupted work has committed.
     """
     from corollary.database.database import state_of
-    from corollary.database.opening import open_database
+    from corollary.database.opening import open_with
+    from corollary.database.options import DatabaseOptions
 
     recording = current_recording()
     if recording is not None:
@@ -90,7 +92,8 @@ def open_warehouse(
     outcome = "nothing was changed"
     try:
         console.progress(f"opening {redact_password(place)}")
-        with open_database(place, create=create, console=console, **options) as database:
+        chosen = options or DatabaseOptions()
+        with open_with(place, chosen, console=console, create=create) as database:
             console.done()
             state_of(database).day = today
             before = database.commits
@@ -124,10 +127,17 @@ def _borrowed(
 
 
 def open_to_read(
-    place: str, console: TerminalConsole, **options: Any
+    place: str,
+    console: TerminalConsole,
+    limits: "Limits | None" = None,
+    *,
+    log_queries: bool = True,
 ) -> "AbstractContextManager[Database]":
     """Open the database of a warehouse to answer goals, which never needs Spark."""
-    return open_warehouse(place, console, engine="local", **options)
+    from corollary.database.options import LOCAL, DatabaseOptions
+
+    options = DatabaseOptions(LOCAL, limits=limits, log_queries=log_queries)
+    return open_warehouse(place, console, options)
 
 
 def _interrupted(database: "Database", before: int, place: str) -> str:
@@ -159,17 +169,17 @@ def load_in_memory(
 ) -> "Database":
     """Return a database in memory with a program and its facts; it watches what that asks for."""
     from corollary.database.database import state_of
-    from corollary.database.opening import open_database
+    from corollary.database.opening import open_with
+    from corollary.database.options import LOCAL, SPARK, DatabaseOptions
 
-    database = open_database(
-        None,
-        engine="local" if placement == "driver" else "spark",
-        placement=placement,
+    options = DatabaseOptions(
+        LOCAL if placement == "driver" else SPARK,
+        placement,
         algorithm=propagation.algorithms,
-        without=without,
+        without=tuple(without),
         limits=limits,
-        console=console,
     )
+    database = open_with(None, options, console=console)
     state_of(database).is_trial = True
     state_of(database).day = today
     top = None if root is None else str(root)

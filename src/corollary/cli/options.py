@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.intake.source_guards import SourceGuards
+    from corollary.database.options import DatabaseOptions
     from corollary.database.program.loaded_program import LoadedProgram
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
@@ -421,6 +423,13 @@ class EngineOptions(EngineOption):
     driver_memory: DriverMemory
     bulk: Bulk
 
+    @property
+    def options(self) -> "DatabaseOptions":
+        """The options of the database."""
+        from corollary.database.options import DatabaseOptions
+
+        return DatabaseOptions(self.engine, self.placement, self.driver_memory, self.bulk)
+
 
 @dataclass(frozen=True)
 class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
@@ -452,19 +461,16 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
     ]
 
     @property
-    def keywords(self) -> dict[str, Any]:
-        """The arguments of `open_database`."""
-        return {
-            "engine": self.engine,
-            "placement": self.placement,
-            "driver_memory": self.driver_memory,
-            "bulk": self.bulk,
-            "algorithm": self.algorithms,
-            "strict": self.strict,
-            "limits": self.limits,
-            "existing": self.existing,
-            "without": self.without,
-            "webhooks": self.allow_webhook,
-            "alerts": self.alerts,
-            "publish": self.publish,
-        }
+    def options(self) -> "DatabaseOptions":
+        """The options of the database."""
+        return replace(
+            super().options,
+            algorithm=self.algorithms,
+            strict=self.strict,
+            limits=self.limits,
+            existing=self.existing,
+            without=self.without,
+            webhooks=self.allow_webhook,
+            alerts=None if self.alerts is None else str(self.alerts.absolute()),
+            publish=self.publish,
+        )

@@ -7,73 +7,67 @@ from typing import TYPE_CHECKING, Any
 from corollary.core.engine import Engine, MapResult, bulk_mode
 from corollary.core.program import Directive, Relation
 from corollary.data_class import dataclass
+from corollary.database.options import (
+    ENGINES,
+    IN_PROCESS,
+    LOCAL,
+    PLACEMENTS,
+    PROBING,
+    SEQUENTIAL,
+    SPARK,
+    DatabaseOptions,
+)
 from corollary.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LOCAL, SPARK = "local", "spark"
-PROBING = "probing"
-"""The engine of processes that only read beside one with Spark."""
-SEQUENTIAL = "sequential"
-"""The engine for upkeep of what is in partitions: it reads one after the other, without Spark."""
-PLACEMENTS = ("auto", "driver", "partitions")
-ENGINES = (LOCAL, SPARK)
-
 
 def create_engine(
-    name: str,
+    options: DatabaseOptions = IN_PROCESS,
     spark: Any = None,
-    placement: str = "auto",
-    partition_count: int | None = None,
     *,
-    bulk: str | None = None,
-    driver_memory: int | str | None = None,
+    partition_count: int | None = None,
     scratch: Path | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
     Args:
-        name: `local` or `spark`.
+        options: of the database.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        placement: where it runs strata: `auto` or `driver`; in `partitions`, all relations are
-            partitioned.
         partition_count: how many tasks run at once; what Spark says, for each job, if not given.
-        bulk: which steps DuckDB computes: `auto`, `always` or `never`; by the environment if it is
-            not given.
-        driver_memory: the bytes for tuples on the driver, a number or a text such as `2G`; by the
-            environment, or a quarter of the machine's memory, if it is not given.
         scratch: a directory for the files of large relations, which the driver and all tasks see;
             that of temporary files if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.
     """
+    name, bulk = options.engine, bulk_mode(options.bulk)
     if name == LOCAL:
         from corollary.engines.local.engine import LocalEngine
 
-        return LocalEngine(bulk_mode(bulk))
+        return LocalEngine(bulk)
     if name in (PROBING, SEQUENTIAL):
         from corollary.engines.spark.engine import SparkEngine
         from corollary.engines.spark.jobs import Execution
 
         execution = Execution.PROBES if name == PROBING else Execution.SEQUENTIAL
-        return SparkEngine(bulk=bulk_mode(bulk), scratch=scratch, execution=execution)
+        return SparkEngine(bulk=bulk, scratch=scratch, execution=execution)
     if name != SPARK:
         cure = f"choose one of {', '.join(ENGINES)}"
         raise InputError.of("C0918", f"There is no engine `{name}`.", None, cure)
-    if placement not in PLACEMENTS:
+    if options.placement not in PLACEMENTS:
         cure = f"choose one of {', '.join(PLACEMENTS)}"
-        raise InputError.of("C0918", f"There is no placement `{placement}`.", None, cure)
+        raise InputError.of("C0918", f"There is no placement `{options.placement}`.", None, cure)
     from corollary.engines.spark.engine import SparkEngine
 
     return SparkEngine(
         spark,
-        placement=placement,
+        placement=options.placement,
         partition_count=partition_count,
         scratch=scratch,
-        bulk=bulk_mode(bulk),
-        memory=driver_memory,
+        bulk=bulk,
+        memory=options.driver_memory,
     )
 
 

@@ -17,7 +17,7 @@ from corollary.core.states import CHANGES, State
 from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 from corollary.database.counters import home_of
 from corollary.database.database import Database, state_of
-from corollary.database.engines import LOCAL, create_engine
+from corollary.database.engines import create_engine
 from corollary.database.planning import parse_algorithms
 from corollary.explain.forecast import DeltaPipeline, Forecast, StratumForecast
 from corollary.maintain import placing
@@ -54,7 +54,7 @@ def forecast_for_program(
 ) -> Forecast:
     """Return the forecast for a change if all relations had some default size."""
     found = _by_base(program, changes)
-    engine = engine or create_engine(LOCAL)
+    engine = engine or create_engine()
     watching = dict.fromkeys(watched, BOTH_SIGNS)
     reacting = {each.relation for each in program.active.reactions}
     program = optimise(program, {*watching, *(reacting & program.relations.keys())}, without)

@@ -13,7 +13,8 @@ from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Outlets
 from corollary.database.arguments import PATH, TEXTS, checked
 from corollary.database.database import Database
-from corollary.database.engines import SPARK, SparkFrames, create_engine
+from corollary.database.engines import SparkFrames, create_engine
+from corollary.database.options import SPARK, DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
@@ -150,57 +151,24 @@ def open_database(
             a functor of its program.
         WarehouseError: the warehouse cannot be read, or has another format.
     """
-    places = load_functors(functors)
-    options: dict[str, Any] = {
-        "engine": engine,
-        "placement": placement,
-        "driver_memory": driver_memory,
-        "bulk": bulk,
-        "algorithm": algorithm,
-        "strict": strict,
-        "without": tuple(without),
-        "existing": existing,
-        "limits": limits,
-        "webhooks": tuple(webhooks),
-        "alerts": None if alerts is None else str(Path(alerts).absolute()),
-        "functors": places,
-        "publish": publish,
-    }
-    new_engine = partial(
-        create_engine,
-        engine,
-        spark,
-        placement,
-        bulk=bulk,
+    options = DatabaseOptions(
+        engine=engine,
+        placement=placement,
         driver_memory=driver_memory,
-        scratch=None if path is None else _scratch_directory(path),
-    )
-    frames = SparkFrames(spark)
-    state = DatabaseState(
-        new_engine(),
-        algorithm,
-        is_strict=strict,
+        bulk=bulk,
+        algorithm=algorithm,
+        strict=strict,
+        without=tuple(without),
+        existing=existing,
         limits=limits,
-        console=console,
-        frames=frames,
-        without=parse_optimisations(without),
+        webhooks=tuple(webhooks),
+        alerts=None if alerts is None else str(Path(alerts).absolute()),
+        log_queries=log_queries,
+        functors=load_functors(functors),
+        publish=publish,
     )
-    choice = ExistingViolations.of(existing)
-    outlets = Outlets.of(options["webhooks"], options["alerts"])
-    store = None
-    if path is not None:
-        from corollary.database.warehouse_store import WarehouseStore
-        from corollary.warehouse.warehouse import Warehouse
-
-        warehouse = Warehouse.open(path, create=create and reader is None)
-        is_url = "://" in str(path)
-        opened = OpenArguments(str(path) if is_url else str(warehouse.root.absolute()), options)
-        store = WarehouseStore(
-            warehouse, new_engine, frames, open_arguments=opened, has_query_log=log_queries
-        )
-        store.restore(state)
-    when = None if publish is None else PublishTime.of(publish)
-    database = Database(state, store, existing=choice, outlets=outlets, publish=when)
+    is_created = create and reader is None
+    database = open_with(path, options, spark=spark, console=console, create=is_created)
     if reader is None:
         return database
     try:
@@ -208,6 +176,50 @@ def open_database(
     except BaseException:
         database.close()
         raise
+
+
+def open_with(
+    path: str | Path | None,
+    options: DatabaseOptions,
+    *,
+    spark: Any = None,
+    console: Console | None = None,
+    create: bool = True,
+) -> Database:
+    """Open a database with options; see `open_database`."""
+    load_functors(options.functors)
+    new_engine = partial(
+        create_engine,
+        options,
+        spark,
+        scratch=None if path is None else _scratch_directory(path),
+    )
+    frames = SparkFrames(spark)
+    state = DatabaseState(
+        new_engine(),
+        options.algorithm,
+        is_strict=options.strict,
+        limits=options.limits,
+        console=console,
+        frames=frames,
+        without=parse_optimisations(options.without),
+    )
+    existing = ExistingViolations.of(options.existing)
+    outlets = Outlets.of(options.webhooks, options.alerts)
+    when = None if options.publish is None else PublishTime.of(options.publish)
+    store = None
+    if path is not None:
+        from corollary.database.warehouse_store import WarehouseStore
+        from corollary.warehouse.warehouse import Warehouse
+
+        warehouse = Warehouse.open(path, create=create)
+        is_url = "://" in str(path)
+        opened = OpenArguments(str(path) if is_url else str(warehouse.root.absolute()), options)
+        store = WarehouseStore(
+            warehouse, new_engine, frames, open_arguments=opened, has_query_log=options.log_queries
+        )
+        store.restore(state)
+    return Database(state, store, existing=existing, outlets=outlets, publish=when)
 
 
 def _scratch_directory(place: str | Path) -> Path | None:
@@ -220,4 +232,4 @@ def _scratch_directory(place: str | Path) -> Path | None:
 
 def reopen(arguments: OpenArguments, spark: Any = None) -> Database:
     """Open a database again, in another process."""
-    return open_database(arguments.location, spark=spark, create=False, **arguments.options)
+    return open_with(arguments.location, arguments.options, spark=spark, create=False)

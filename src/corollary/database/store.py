@@ -1,15 +1,15 @@
 """The store of a database: where commits are recorded, and what that needs to offer."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from corollary.core.alerts import Sink
 from corollary.core.logic import Literal
 from corollary.data_class import dataclass
 from corollary.database.access.grants import Grants
 from corollary.database.changes import Changes
+from corollary.database.options import DatabaseOptions
 from corollary.database.pending_commit import PendingCommit, Position, Replay
 from corollary.database.state import DatabaseState
 from corollary.warehouse.catalog.queued_alert import OutboxState, QueuedAlert
@@ -122,8 +122,8 @@ class OpenArguments:
 
     Attributes:
         location: the directory of the warehouse, or the URL of its catalog.
-        options: those of `open_database` that can be pickled.
+        options: which can be pickled.
     """
 
     location: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: DatabaseOptions = DatabaseOptions()

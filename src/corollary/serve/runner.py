@@ -4,13 +4,13 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.data_class import dataclass
+from corollary.database.options import IN_PROCESS, DatabaseOptions
 from corollary.serve.http.application import application
 from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
 from corollary.serve.http.settings import ServerSettings, is_loopback
@@ -38,7 +38,7 @@ class ServerRun:
         warehouse: the place of the warehouse.
         settings: how it is reached.
         limits: the bounds on requests.
-        options: those of `open_database`, for the process that commits.
+        options: of the database, for the process that commits.
         readers: the number of reading processes; 0 does everything in one, None as is best.
         tokens: says who asks.
         listening: the socket of its port.
@@ -58,7 +58,7 @@ class ServerRun:
     directory: Path | None = None
     certificate: tuple[Path, Path] | None = None
     pg_port: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: DatabaseOptions = IN_PROCESS
     readers: int | None = None
     page: "Callable[[Service], Sequence[BaseRoute]] | None" = None
 

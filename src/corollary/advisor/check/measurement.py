@@ -18,7 +18,7 @@ from corollary.core.printer import print_relation, print_value
 from corollary.core.program import NormalProgram, Program
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
-from corollary.database.engines import LOCAL
+from corollary.database.options import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa

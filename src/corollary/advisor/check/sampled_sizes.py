@@ -16,7 +16,7 @@ from corollary.advisor.check.scratch_database import full_goal, open_scratch_dat
 from corollary.core.logic import Atom, Clause, Value, Variable
 from corollary.core.program import Declaration, Program
 from corollary.data_class import dataclass
-from corollary.database.engines import LOCAL
+from corollary.database.options import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ from corollary.active.normal_form import without_active_rules
 from corollary.core.printer import print_program, print_relation
 from corollary.core.program import Program
 from corollary.database.database import Database, state_of
-from corollary.database.engines import LOCAL
 from corollary.database.opening import open_database
+from corollary.database.options import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa

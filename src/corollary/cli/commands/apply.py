@@ -18,7 +18,7 @@ from corollary.cli.parameters import (
     warehouse,
 )
 from corollary.cli.recording import current_recording
-from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
+from corollary.cli.report.violations import note_proofs, proving, proving_options, why_option
 from corollary.cli.served_command import ServedCommand, file_key
 from corollary.console import Phase
 from corollary.database.database import Database, state_of
@@ -105,7 +105,7 @@ def command(
     with (
         output.reporting(0.0) as console,
         open_warehouse(
-            warehouse, console, today=today, **proving_keywords(maintenance.keywords, is_asked=why)
+            warehouse, console, proving_options(maintenance.options, is_asked=why), today=today
         ) as database,
         proving(database, is_asked=why) as explainer,
     ):

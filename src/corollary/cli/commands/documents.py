@@ -435,6 +435,7 @@ def watch(
           --template 'orders=shop[!web]' --template 'stock=store[!carrier]'
     """
     with output.reporting() as console:
+        from corollary.database.options import IN_PROCESS
         from corollary.documents.input_files import read_views
         from corollary.documents.spark import ARRIVALS, wait, watch
         from corollary.engines.spark.session import local_session
@@ -454,7 +455,7 @@ def watch(
                 return
             output.show(lambda: document, [f"batch {number}: {counted(events, 'event')}"])
 
-        with open_warehouse(warehouse, console, create=True, engine="local") as database:
+        with open_warehouse(warehouse, console, IN_PROCESS, create=True) as database:
             query = watch(
                 database,
                 reader.json(str(source.absolute())),

@@ -142,8 +142,9 @@ def _forecast(
 ) -> "tuple[Forecast, Mapping[str, int]]":
     """Return how a change would be propagated, and the sizes of relations that were measured."""
     from corollary.core.monitoring_optimisations import parse_optimisations
-    from corollary.database.engines import SPARK, create_engine
+    from corollary.database.engines import create_engine
     from corollary.database.forecast import forecast_for_database, forecast_for_program
+    from corollary.database.options import DatabaseOptions
     from corollary.database.program.loaded_program import load_program, read_programs
 
     loaded = load_program(read_programs(programs))
@@ -156,7 +157,9 @@ def _forecast(
             changes,
             options.algorithms,
             options.watched(loaded),
-            engine=create_engine(SPARK, placement=options.placement, partition_count=PARTITIONS),
+            engine=create_engine(
+                DatabaseOptions(placement=options.placement), partition_count=PARTITIONS
+            ),
             without=parse_optimisations(options.without),
         )
         return guessed, {}

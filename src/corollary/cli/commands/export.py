@@ -64,7 +64,7 @@ def command(
         raise click.UsageError("name a relation, or say --all (without --at and --as)")
     with (
         output.reporting(LONG_SECONDS) as console,
-        open_to_read(warehouse, console, limits=limits.limits) as database,
+        open_to_read(warehouse, console, limits.limits) as database,
     ):
         if relation is None:
             from corollary.database.upkeep.transfer import export_all

@@ -116,9 +116,7 @@ def command(
     of_warehouse = options.of_warehouse(places, "goal")
     with options.reporting(LONG_SECONDS) as console:
         if of_warehouse:
-            with open_to_read(
-                places[0], console, limits=options.limits, log_queries=log
-            ) as database:
+            with open_to_read(places[0], console, options.limits, log_queries=log) as database:
                 answers, table = options.view(database).answers(goal)
         else:
             from corollary.database.intake.evaluate_once import query_once
@@ -185,7 +183,7 @@ def sql(
     values = {name: _value(text) for name, text in parameters}
     with options.reporting(LONG_SECONDS) as console:
         if of_warehouse:
-            with open_to_read(places[0], console, limits=options.limits) as database:
+            with open_to_read(places[0], console, options.limits) as database:
                 answer = options.view(database).ask(question, None, values)
         else:
             from corollary.database.sql.once import ask_once

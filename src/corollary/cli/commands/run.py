@@ -25,7 +25,7 @@ from corollary.cli.parameters import (
     programs,
 )
 from corollary.cli.report.tables import counted
-from corollary.cli.report.violations import note_proofs, proving, proving_keywords, why_option
+from corollary.cli.report.violations import note_proofs, proving, proving_options, why_option
 from corollary.console import TerminalConsole
 from corollary.data_class import dataclass
 
@@ -171,13 +171,7 @@ def _evaluate(
     from corollary.warehouse.formats.delimited import print_rows
     from corollary.warehouse.formats.dialect import printed_directive
 
-    engine = create_engine(
-        maintenance.engine,
-        None,
-        maintenance.placement,
-        bulk=maintenance.bulk,
-        driver_memory=maintenance.driver_memory,
-    )
+    engine = create_engine(maintenance.options)
     if str(outputs) == "-":
         outputs = Path()
         directives = tuple(map(printed_directive, program.directives))
@@ -229,9 +223,9 @@ def _update(
     with open_warehouse(
         warehouse,
         console,
+        proving_options(maintenance.options, is_asked=request.is_proved),
         create=True,
         today=request.today,
-        **proving_keywords(maintenance.keywords, is_asked=request.is_proved),
     ) as database:
         with proving(database, is_asked=request.is_proved) as explainer:
             outcome = run(

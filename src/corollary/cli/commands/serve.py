@@ -3,7 +3,7 @@
 import os
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -226,12 +226,12 @@ def command(
             warehouse=warehouse,
             settings=settings,
             limits=bounds.limits,
-            options={
-                **asdict(engine),
-                "webhooks": list(allow_webhook),
-                "publish": publish,
-                "functors": list(load_functors(given_functors())),
-            },
+            options=replace(
+                engine.options,
+                webhooks=allow_webhook,
+                publish=publish,
+                functors=load_functors(given_functors()),
+            ),
             readers=readers,
             tokens=TokenStore(opened.catalog),
             listening=listening,

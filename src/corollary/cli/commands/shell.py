@@ -29,7 +29,7 @@ def command(warehouse: str, maintenance: MaintenanceOptions, output: OutputOptio
     """
     with (
         output.reporting() as console,
-        open_warehouse(warehouse, console, **maintenance.keywords) as database,
+        open_warehouse(warehouse, console, maintenance.options) as database,
     ):
         from corollary.cli.shell.shell import Shell
         from corollary.cli.shell.terminal import line_reader

@@ -107,7 +107,7 @@ def command(
             with (
                 _terminable(),
                 open_warehouse(
-                    warehouse, console, create=True, today=files.today, **maintenance.keywords
+                    warehouse, console, maintenance.options, create=True, today=files.today
                 ) as database,
             ):
                 try:

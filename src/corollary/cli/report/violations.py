@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from corollary.errors import ConstraintError
 
 if TYPE_CHECKING:
     from corollary.database.intake.pipeline import PipelineRun
+    from corollary.database.options import DatabaseOptions
     from corollary.provenance.changes.transaction_proofs import ViolationExplainer, ViolationProof
 
 why_option = click.option(
@@ -23,11 +25,11 @@ PROVED_WITHOUT = ("sharing", "specialisation")
 """Optimisations of events that `--why` leaves out: they replace the user's rules by others."""
 
 
-def proving_keywords(keywords: dict[str, Any], *, is_asked: bool) -> dict[str, Any]:
-    """Return the arguments with which a database is opened, so that events can be proved."""
+def proving_options(options: "DatabaseOptions", *, is_asked: bool) -> "DatabaseOptions":
+    """Return the options with which a database is opened, so that events can be proved."""
     if not is_asked:
-        return keywords
-    return {**keywords, "without": (*keywords["without"], *PROVED_WITHOUT)}
+        return options
+    return replace(options, without=(*options.without, *PROVED_WITHOUT))
 
 
 @contextmanager
@@ -57,8 +59,6 @@ def with_origins(
     database: Database, proofs: "Sequence[ViolationProof]"
 ) -> "tuple[ViolationProof, ...]":
     """Return proofs in which base tuples of the state before say where they are from."""
-    from dataclasses import replace
-
     from corollary.provenance.origins import OriginFinder
 
     finder = OriginFinder(state_of(database), warehouse_of(database))

@@ -20,7 +20,7 @@ from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
-from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import AskedGoal, arrange, given_rows, read_goal
@@ -370,7 +370,7 @@ class ReadAccess(WhyAccess):
         commit = commit_number(self._history.warehouse, read_point(point))
         now = self._state
         past = DatabaseState(
-            create_engine(LOCAL), limits=now.limits, console=now.console, frames=now.frames
+            create_engine(), limits=now.limits, console=now.console, frames=now.frames
         )
         past.is_trial = True
         WarehouseStore(self._history.warehouse).restore(past, commit)

@@ -18,7 +18,7 @@ from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
-from corollary.database.engines import LOCAL, SparkFrames, create_engine
+from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.intake.bag_operations import counted_table
 from corollary.database.intake.day import unset_day
 from corollary.database.intake.row_numbers import number_rows
@@ -130,7 +130,7 @@ def run_once(
     places: FileLocations,
     limits: Limits | None = None,
     console: Console | None = None,
-    engine: str | Engine = LOCAL,
+    engine: Engine | None = None,
     *,
     frames: SparkFrames | None = None,
     today: date | None = None,
@@ -148,7 +148,7 @@ def run_once(
     began = time.monotonic()
     frames = frames or SparkFrames()
     with (
-        closing(create_engine(engine) if isinstance(engine, str) else engine) as used,
+        closing(engine or create_engine()) as used,
         within_seconds(limits),
     ):
         loaded = load_program(program)
@@ -208,7 +208,7 @@ def fill_engine(
         InputError: a facts file is not acceptable, or the program needs a day.
         ConstraintError: two tuples of a base relation have the same key.
     """
-    engine = engine or create_engine(LOCAL)
+    engine = engine or create_engine()
     normal = loaded.normal
     engine.declare(normal.relations)
     console.enter(Phase.READ)

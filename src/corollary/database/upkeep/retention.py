@@ -17,7 +17,8 @@ from corollary import fault
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.engine import Engine
 from corollary.data_class import dataclass
-from corollary.database.engines import SEQUENTIAL, create_engine
+from corollary.database.engines import create_engine
+from corollary.database.options import SEQUENTIAL, DatabaseOptions
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.engines.local.engine import LocalEngine
@@ -263,7 +264,8 @@ def fold_at(warehouse: Warehouse, number: int, console: Console) -> None:
     """Write snapshots and an index of a commit; what is in partitions is read one by one."""
     make: Callable[[], Engine] = LocalEngine
     if warehouse.has_partitions(number):
-        make = partial(create_engine, SEQUENTIAL, scratch=scratch_directory(warehouse.root))
+        options, scratch = DatabaseOptions(SEQUENTIAL), scratch_directory(warehouse.root)
+        make = partial(create_engine, options, scratch=scratch)
     store = WarehouseStore(warehouse, make)
     past = DatabaseState(LocalEngine(), console=console)
     try:

@@ -17,7 +17,7 @@ from corollary.core.printer import print_clause
 from corollary.core.program import Directive, MarkedRelation, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.database.engines import LOCAL, create_engine
+from corollary.database.engines import create_engine
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
@@ -146,7 +146,7 @@ def recorded_commit(store: WarehouseStore, number: int, now: DatabaseState) -> R
     commit = store.warehouse.commit_at(number)
     assert commit is not None
     before = DatabaseState(
-        create_engine(LOCAL),
+        create_engine(),
         limits=now.limits,
         console=now.console,
         frames=now.frames,

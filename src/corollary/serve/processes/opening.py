@@ -1,9 +1,9 @@
 """Opens the service of a warehouse: in several processes, or in this one."""
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-from corollary.database.opening import open_database
+from corollary.database.opening import open_with
+from corollary.database.options import IN_PROCESS, DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.processes.front import FrontService
@@ -14,7 +14,7 @@ from corollary.serve.service import ServiceLimits
 
 async def open_service(
     place: str,
-    options: Mapping[str, Any] | None = None,
+    options: DatabaseOptions = IN_PROCESS,
     *,
     readers: int | None = None,
     limits: ServiceLimits | None = None,
@@ -23,7 +23,7 @@ async def open_service(
 
     Args:
         place: the warehouse, which has to exist.
-        options: those of `open_database`, for the process that commits; they travel as JSON.
+        options: of the database, for the process that commits.
         readers: the number of reading processes; 0 lets this process do everything. One less than
             the machine has processors if it is not given, but at least two.
         limits: the bounds on requests.
@@ -33,9 +33,7 @@ async def open_service(
     """
     if readers == 0:
         bound_memory((limits or ServiceLimits()).memory)
-        chosen = {"engine": "local", **(options or {}), "publish": PublishTime.MANUAL}
-        when = PublishTime.of((options or {}).get("publish") or PublishTime.SECOND)
-        return await LocalService.open(
-            lambda: open_database(place, create=False, **chosen), limits, when
-        )
+        chosen = replace(options, publish=PublishTime.MANUAL)
+        when = PublishTime.of(options.publish or PublishTime.SECOND)
+        return await LocalService.open(lambda: open_with(place, chosen, create=False), limits, when)
     return await ProcessService.open(place, options, readers=readers, limits=limits)

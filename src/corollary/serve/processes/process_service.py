@@ -5,12 +5,11 @@ import contextlib
 import os
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from corollary.database.access.principals import Principal
-from corollary.database.engines import LOCAL, PROBING, SPARK
+from corollary.database.options import IN_PROCESS, LOCAL, PROBING, SPARK, DatabaseOptions
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.commands import DeclarationsRequest
 from corollary.serve.processes.front import (
@@ -73,7 +72,7 @@ class ProcessService(FrontService):
 
     Args:
         place: the warehouse.
-        options: those of `open_database`, for the writer; readers use the local engine. If that of
+        options: of the database, for the writer; readers use the local engine. If that of
             the writer is Spark, they look up tuples in partitions themselves, and what reads large
             relations is answered by the writer.
         readers: the number of readers; one less than the machine has processors if not given, but
@@ -84,7 +83,7 @@ class ProcessService(FrontService):
     def __init__(
         self,
         place: str,
-        options: Mapping[str, Any] | None = None,
+        options: DatabaseOptions = IN_PROCESS,
         *,
         readers: int | None = None,
         limits: ServiceLimits | None = None,
@@ -95,11 +94,10 @@ class ProcessService(FrontService):
         self._slow: Counter[str] = Counter()
         self._quick: OrderedDict[str, None] = OrderedDict()
         bounds = asdict(self.limits)
-        writing = {"engine": "local", **(options or {})}
-        engine = PROBING if writing["engine"] == SPARK else LOCAL
-        reading = {"engine": engine, "functors": writing.get("functors", ())}
+        engine = PROBING if options.engine == SPARK else LOCAL
+        reading = DatabaseOptions(engine, functors=options.functors)
         self.writer = Worker(
-            WorkerSettings("writer", "writer", place, writing, bounds),
+            WorkerSettings("writer", "writer", place, options, bounds),
             self._on_writer_event,
             self._on_writer_start,
         )
@@ -120,7 +118,7 @@ class ProcessService(FrontService):
     async def open(
         cls,
         place: str,
-        options: Mapping[str, Any] | None = None,
+        options: DatabaseOptions = IN_PROCESS,
         *,
         readers: int | None = None,
         limits: ServiceLimits | None = None,

@@ -20,6 +20,7 @@ from typing import Any
 from corollary.core.machine import own_memory
 from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
+from corollary.database.options import DatabaseOptions
 from corollary.serve.answers import Answer
 from corollary.serve.processes.channel import (
     encode_frame,
@@ -113,14 +114,14 @@ class WorkerSettings:
         name: of the process: `writer`, `reader-1`.
         role: `writer` or `reader`.
         place: the warehouse.
-        options: those of `open_database`.
+        options: of the database.
         limits: the bounds on requests.
     """
 
     name: str
     role: str
     place: str
-    options: Mapping[str, Any]
+    options: DatabaseOptions
     limits: Mapping[str, Any]
 
     def document(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class WorkerSettings:
         return {
             "role": self.role,
             "place": self.place,
-            "options": dict(self.options),
+            "options": self.options.as_json(),
             "limits": dict(self.limits),
         }
 

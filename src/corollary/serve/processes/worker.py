@@ -9,9 +9,11 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
-from corollary.database.opening import open_database
+from corollary.database.opening import open_with
+from corollary.database.options import DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.handlers.context import HandlerContext
@@ -36,7 +38,8 @@ def _serve(channel: Channel) -> None:
         return
     settings = first[0]
     try:
-        context = open_context(settings["place"], settings["options"], settings["limits"])
+        options = DatabaseOptions.from_json(settings["options"])
+        context = open_context(settings["place"], options, settings["limits"])
     except Exception as error:  # noqa: BLE001 - the front tells what is wrong
         channel.send(error_frame(0, service_error(error, is_for_operator=True)))
         return
@@ -46,15 +49,13 @@ def _serve(channel: Channel) -> None:
         run(channel, context)
 
 
-def open_context(
-    place: str, options: Mapping[str, Any], limits: Mapping[str, Any]
-) -> HandlerContext:
+def open_context(place: str, options: DatabaseOptions, limits: Mapping[str, Any]) -> HandlerContext:
     """Open the database of a warehouse for a server."""
     bounds = ServiceLimits(**limits)
     bound_memory(bounds.memory)
-    given = {**options, "publish": PublishTime.MANUAL}  # after the answers, not with the commits
-    when = PublishTime.of(options.get("publish") or PublishTime.SECOND)
-    return HandlerContext(open_database(place, create=False, **given), bounds, when)
+    chosen = replace(options, publish=PublishTime.MANUAL)  # after the answers, not with the commits
+    when = PublishTime.of(options.publish or PublishTime.SECOND)
+    return HandlerContext(open_with(place, chosen, create=False), bounds, when)
 
 
 if __name__ == "__main__":

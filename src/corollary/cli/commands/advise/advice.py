@@ -49,6 +49,7 @@ from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
 from corollary.database.database import Database, state_of
 from corollary.database.intake.quarantine import with_same_quarantine
+from corollary.database.options import DatabaseOptions
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.errors import InputError
 from corollary.source import SourceFile
@@ -174,15 +175,11 @@ def _open_source(
         )
     if place is not None and len(programs) > 1:
         raise click.UsageError(f"'{place}' is a warehouse: it has its program")
-    settings: dict[str, Any] = {
-        "engine": options.engine,
-        "limits": options.limits,
-        "log_queries": False,
-    }
+    settings = DatabaseOptions(options.engine, limits=options.limits, log_queries=False)
     places = dict.fromkeys(each for each in (place, options.stats, options.apply) if each)
     with ExitStack() as stack:
         databases = {
-            each: stack.enter_context(open_warehouse(each, console, **settings)) for each in places
+            each: stack.enter_context(open_warehouse(each, console, settings)) for each in places
         }
         target = databases.get(options.apply or "")
         data = databases.get(options.stats or place or options.apply or "")

@@ -42,13 +42,13 @@ def command(programs: tuple[str, ...], options: AdviseOptions, output: OutputOpt
         )
     with output.reporting() as console:
         from corollary.cli.commands.advise.advice import advise_on, revert_advice, weigh_views
+        from corollary.database.options import DatabaseOptions
 
         if place is None:
             advise_on(programs, options, output, console)
             return
-        with open_warehouse(
-            place, console, engine=options.engine, limits=options.limits
-        ) as database:
+        settings = DatabaseOptions(options.engine, limits=options.limits)
+        with open_warehouse(place, console, settings) as database:
             if options.revert is not None:
                 revert_advice(database, output)
             else:
