@@ -23,7 +23,7 @@ import pytest
 
 import corollary
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
+from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode, Limits, bulk_mode
 from corollary.core.logic import Constant, Functor, Origin, Variable
 from corollary.core.pipeline import Compute, Pipeline, Probe, Reference
 from corollary.core.recorder import CountingRecorder
@@ -115,6 +115,25 @@ def test_steps_are_bulk_by_the_tuples_that_lead_them(count: int) -> None:
     forced, all_steps = evaluate(SALES, facts, BulkMode.ALWAYS)
     assert all_steps > some
     assert rows_of(forced, "revenue") == rows_of(expected, "revenue")
+
+
+def test_few_tuples_that_meet_many_lead_a_bulk_step() -> None:
+    """All tuples of a small relation, which the larger one is not sorted for."""
+    text = """
+        .decl kind(k: number, weight: number)
+        .decl item(n: number, k: number)
+        .decl weighed(n: number, w: number)
+        weighed(n, n * w) :- kind(k, w), item(n, k).
+    """
+    numbers = np.arange(BULK_MIN_FRAME_ROWS)
+    kinds = np.arange(5)
+    facts = {
+        "kind": pa.table({"k": kinds, "weight": kinds + 1}),
+        "item": pa.table({"n": numbers, "k": numbers % 5}),
+    }
+    engine, queries = evaluate(text, facts, BulkMode.AUTO)
+    assert queries == 1
+    assert rows_of(engine, "weighed") == [(n, n * (n % 5 + 1)) for n in range(len(numbers))]
 
 
 def test_a_value_that_is_looked_up_may_be_missing() -> None:

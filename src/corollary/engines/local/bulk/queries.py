@@ -64,11 +64,13 @@ class BulkQueries:
         A query reads all that is joined: few rows find what they join by probes.
         """
         size = self.tables[lead.relation].size(lead.state)
+        joined = {stage.source for stage in pipeline.stages if isinstance(stage, Probe)} - {lead}
+        read = sum(self.tables[each.relation].size(each.state) for each in joined)
+        if size < self.min_tuples and read < enough:
+            return False  # not worth an estimate
         flow = max(self.estimates.flow(pipeline).most, size)
         if size < BULK_MIN_TUPLES and flow < enough:
             return False
-        joined = {stage.source for stage in pipeline.stages if isinstance(stage, Probe)} - {lead}
-        read = sum(self.tables[each.relation].size(each.state) for each in joined)
         return read <= BULK_MAX_READ_RATIO * flow
 
     def reads_partitions(self, pipeline: Pipeline) -> bool:

@@ -124,8 +124,10 @@ class Derivation:
         return self._reduce(target, converted, context, put_off), led
 
     def is_led_by_few(self, context: RunContext) -> bool:
-        """Whether all pipelines are led by few tuples."""
-        return all(self._lead_size(each) <= context.few for each in self.runners)
+        """Whether all pipelines are led by few tuples, and none by all of a relation."""
+        return not any(
+            each.is_led_by_all or self._lead_size(each) > context.few for each in self.runners
+        )
 
     def _lead_size(self, runner: PipelineRunner) -> int:
         """Return how many tuples the first probe reads; 1 without one."""
@@ -144,6 +146,11 @@ class Derivation:
             copied = runner.copy(context, as_rows=True)
             assert isinstance(copied, list)
             return copied
+        if self._bulk is not None and runner.is_led_by_all:
+            # All tuples of a small relation may meet most of a large one.
+            heads = self._bulk_heads(self._bulk, runner, context)
+            if heads is not None:
+                return heads
         found = runner.rows(context)
         if not isinstance(found, list):
             return run_heads(runner, context, found)
@@ -178,14 +185,19 @@ class Derivation:
         return [each for each in without if self._tables[each.relation].is_remote(each.state)]
 
     def _heads(self, runner: PipelineRunner, context: RunContext) -> Generator[HeadBatch]:
-        bulk, source = self._bulk, runner.first_source
-        if bulk is None or source is None:
-            return run_heads(runner, context)
-        found = None
-        if self._tables[source.relation].size(source.state) >= bulk.min_tuples:
-            sums_last = not self._is_set
-            found = bulk.heads(runner, self._step.target, context, sums_last=sums_last)
+        bulk, source, found = self._bulk, runner.first_source, None
+        if (
+            bulk is not None
+            and source is not None
+            and self._tables[source.relation].size(source.state) >= bulk.min_tuples
+        ):
+            found = self._bulk_heads(bulk, runner, context)
         return run_heads(runner, context) if found is None else found
+
+    def _bulk_heads(
+        self, bulk: BulkPipelines, runner: PipelineRunner, context: RunContext
+    ) -> Generator[HeadBatch] | None:
+        return bulk.heads(runner, self._step.target, context, sums_last=not self._is_set)
 
     @staticmethod
     def _add(

@@ -78,6 +78,7 @@ class PipelineRunner:
         tables, dictionary: what it runs on.
         lead: the source of the first stage, if that is a probe.
         first_source: the source of the first probe, if there is one.
+        is_led_by_all: whether that is a relation of the engine, not only its change.
         copied_source: the relation and state that the pipeline copies, if that is all it does.
     """
 
@@ -94,8 +95,11 @@ class PipelineRunner:
         self._engine_relations = engine_relations
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
-        probes = (each for each in pipeline.stages if isinstance(each, Probe))
-        self.first_source = next((each.source for each in probes), None)
+        probe = next((each for each in pipeline.stages if isinstance(each, Probe)), None)
+        self.first_source = None if probe is None else probe.source
+        self.is_led_by_all = (
+            probe is not None and _recorded_relation(probe, engine_relations) is not None
+        )
         self.copied_source = copied_reference(pipeline)
         self._scope = VariableScope(pipeline.stages, tables, dictionary)
         self._head = [self._scope.operand(slot) for slot in pipeline.head]
