@@ -17,7 +17,7 @@ from corollary.serve.answers import Event, ServiceError
 from corollary.serve.http.events import format_event
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
-from corollary.serve.subscriptions import feed, hub, recent_commits
+from corollary.serve.subscriptions import feed, hub
 from corollary.serve.subscriptions.hub import SubscriptionHub
 from corollary.serve.subscriptions.watching import set_watched
 
@@ -271,7 +271,7 @@ def test_commits_that_are_not_kept_are_a_reset(tmp_path: Path) -> None:
 def test_a_slow_subscriber_reads_the_feed_at_its_own_pace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recent_commits, "RECENT_MAX_COMMITS", 3)
+    monkeypatch.setattr(hub, "RECENT_MAX_COMMITS", 3)
     monkeypatch.setattr(feed, "READ_MAX_COMMITS", 4)
 
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:

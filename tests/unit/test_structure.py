@@ -19,6 +19,26 @@ LINES_MAX = 700
 ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
 """Two engines may have a class of one name each: they are siblings."""
 
+SHORT_LINES = 80
+REASONS = {
+    "analysis.checks": "a pass",
+    "rewrite": "a pass",
+    "maintain.algorithms": "an algorithm",
+    "cli.commands": "a command",
+    "database.alerts": "a sink",
+    "serve.handlers": "an endpoint",
+    "web.pages": "a page",
+}
+"""Why a short module with a single user is one: by its package, or one above."""
+
+UNREASONED = {
+    "corollary.database.intake.part_rows",
+    "corollary.database.intake.row_numbers",
+    "corollary.engines.local.evaluation.choices",
+    "corollary.serve.processes.opening",
+}
+"""Short modules with a single user, to be folded into it; no other may come."""
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
 
@@ -144,9 +164,32 @@ def test_circles_are_found() -> None:
     assert components({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
 
 
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    return {name: imported_by(name) for name in MODULES}
+
+
 @pytest.mark.smoke
-def test_no_import_circle() -> None:
-    assert components({name: imported_by(name) for name in MODULES}) == []
+def test_no_import_circle(imports: dict[str, set[str]]) -> None:
+    assert components(imports) == []
+
+
+def test_a_short_module_with_a_single_user_has_a_reason(imports: dict[str, set[str]]) -> None:
+    """A helper is in the module that uses it, unless its user is in a layer above."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for user, found in imports.items():
+        for name in found:
+            users[name].append(user)
+    short = [
+        name
+        for name, path in MODULES.items()
+        if path.name != "__init__.py"
+        and len(path.read_text("utf-8").splitlines()) < SHORT_LINES
+        and len(users[name]) == 1
+        and users[name][0].split(".")[1:2] == name.split(".")[1:2]
+        and not any(name.startswith(f"corollary.{package}.") for package in REASONS)
+    ]
+    assert set(short) == UNREASONED
 
 
 # ------------------------------------------------------------------------------------------ classes

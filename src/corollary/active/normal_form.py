@@ -1,7 +1,10 @@
 """Active rules in normal form: event predicates, triggers, alerts and constraints.
 
-Marked literals get names (`marks`), then the clauses go through the same passes as all others
-(`lower_clauses`). The auxiliary relations that these passes make are of two kinds:
+Marked literals become plain literals of relations with the mark in their name: `+p(x)`, `-p(x)` and
+`p@old(x)` read relations `+p`, `-p` and `p@old`; `p@new(x)` is `p(x)`. The heads of triggers,
+`+p(x) :- …` and `-p(x) :- …`, define relations `insert p` and `delete p`. No relation of a user has
+these names. Then the clauses go through the same passes as all others (`lower_clauses`). The
+auxiliary relations that these passes make are of two kinds:
 
 | an auxiliary relation that reads | becomes |
 |---|---|
@@ -13,14 +16,23 @@ A query is solved for the bindings of the change, so that `n = count : { part(x,
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
-from corollary.active.marks import MarkRenamer
+from corollary.analysis import traverse
 from corollary.analysis.check import CheckedProgram, check
+from corollary.core import logic
 from corollary.core.logic import AnyAggregation, Literal, Origin, Rule
 from corollary.core.printer import print_clause
-from corollary.core.program import ActiveRules, NormalProgram, Program, Relation, marked_name
-from corollary.core.states import State
+from corollary.core.program import (
+    ActiveRules,
+    MarkedRelation,
+    NormalProgram,
+    Program,
+    Relation,
+    marked_name,
+)
+from corollary.core.states import SIGNS, State
+from corollary.data_class import dataclass
 from corollary.rewrite.normalise import lower_clauses
 from corollary.rewrite.translation_unit import TranslationUnit
 
@@ -105,6 +117,46 @@ def with_old_queries(before: NormalProgram, after: NormalProgram) -> NormalProgr
 def _is_query(name: str, before: NormalProgram, after: NormalProgram) -> bool:
     relation = after.relations[name]
     return name not in before.relations and relation.is_virtual and not relation.is_declared
+
+
+@dataclass(slots=True)
+class MarkRenamer:
+    """Renames marked literals, and records the relation and state of each new name.
+
+    Attributes:
+        read: the names of marked literals in bodies.
+        triggers: the names of the heads of triggers.
+    """
+
+    read: dict[str, MarkedRelation] = field(default_factory=dict)
+    triggers: dict[str, MarkedRelation] = field(default_factory=dict)
+
+    def rename_marks(self, clause: logic.Clause) -> logic.Clause:
+        """Return the clause with names instead of marks."""
+        heads = []
+        for head in clause.heads:
+            arguments = (traverse.map_term(each, _same, self._rename) for each in head.arguments)
+            atom = replace(head, arguments=tuple(arguments))
+            heads.append(self._trigger(atom) if head.sign else atom)
+        body = traverse.map_body(clause.body, _same, self._rename)
+        return replace(clause, heads=tuple(heads), body=body)
+
+    def _trigger(self, head: logic.Atom) -> logic.Atom:
+        sign = SIGNS[head.sign]
+        name = f"{'insert' if sign is State.ADDED else 'delete'} {head.relation}"
+        self.triggers[name] = head.relation, sign
+        return replace(head, relation=name, sign="")
+
+    def _rename(self, atom: logic.Atom) -> logic.Atom:
+        state = SIGNS.get(atom.sign) or atom.state or State.NEW
+        name = marked_name(atom.relation, state)
+        if state is not State.NEW:
+            self.read[name] = atom.relation, state
+        return replace(atom, relation=name, sign="", state=None)
+
+
+def _same(term: logic.Term) -> logic.Term:
+    return term
 
 
 class _Split:

@@ -16,8 +16,7 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
 from corollary.engines.budget import Budget, BudgetExceeded
-from corollary.engines.descent import find_descent
-from corollary.engines.group_cycles import group_cycle
+from corollary.engines.cycles import find_descent, group_cycle
 from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
 from corollary.errors import LimitError
 

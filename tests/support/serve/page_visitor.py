@@ -12,7 +12,7 @@ from corollary.database.database import state_of
 from corollary.database.intake.change_files import parse_changes
 from corollary.database.intake.pipeline import Inputs, run
 from corollary.database.program.loaded_program import read_programs
-from corollary.web.change_lines import json_lines_of
+from corollary.web.pages.change import json_lines_of
 from support.paths import TESTS
 
 if TYPE_CHECKING:

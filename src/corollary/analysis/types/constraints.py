@@ -18,7 +18,6 @@ from corollary.analysis.resolution import (
     resolve_type,
 )
 from corollary.analysis.types import mismatch
-from corollary.analysis.types.records import RecordTerm, resolve_records
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.engine import check_deadline
@@ -26,7 +25,7 @@ from corollary.core.functors.catalog import FUNCTORS, read_time_format, signatur
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.spec import ANY, INTEGRAL, ORDERED, FunctorSpec, Kinds
 from corollary.core.records.record_terms import is_record_term
-from corollary.core.types import DECIMAL_MAX_DIGITS, NUMERIC, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.core.windows import RANKS, WINDOW, window_of
 from corollary.data_class import dataclass
@@ -38,6 +37,9 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
     "mean": frozenset({Kind.FLOAT}),
 }
 """The aggregates whose result has another type than what is aggregated."""
+
+RecordTerm = tuple[logic.Functor, int, tuple[int, ...]]
+"""A record as it is written, its node and those of its fields."""
 
 
 _KINDS_FIRST = (*(spec.name for spec in FUNCTORS.values() if spec.is_mixing), "sign")
@@ -497,3 +499,34 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
             return frozenset({Kind.DATE})
         case _:
             return FRACTION_LITERAL
+
+
+def resolve_records(
+    unifier: Unifier, records: Sequence[RecordTerm]
+) -> tuple[list[RecordTerm], list[Diagnostic]]:
+    """Let the fields of records have their types, where the types of the records are known.
+
+    Returns:
+        The records whose types are not known yet, and what is wrong with the others.
+    """
+    findings: list[Diagnostic] = []
+    waiting, left = list(records), len(records) + 1
+    while waiting and len(waiting) < left:
+        left, pending, waiting = len(waiting), waiting, []
+        for term, node, fields in pending:
+            record = unifier.record(node)
+            if record is None:
+                waiting.append((term, node, fields))
+                continue
+            branch = record.branches.get(term.name.removeprefix("$"))
+            if term.name == NIL and not record.is_algebraic:
+                continue
+            if branch is None or len(branch.types) != len(fields):
+                findings.append(mismatch.record_mismatch(term, record))
+                continue
+            for at, (argument, inner) in enumerate(zip(term.arguments, fields, strict=True)):
+                reason = Reason(f"field `{branch.fields[at]}` of `{record.name}`", argument.span)
+                if not unifier.assign(inner, branch.types[at], reason):
+                    known = unifier.partial_type(inner)
+                    findings.append(mismatch.field_mismatch(argument, known, record, branch, at))
+    return waiting, findings

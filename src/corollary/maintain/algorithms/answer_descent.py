@@ -1,6 +1,6 @@
 """Values that improve without end while a goal is answered: found by the chain of their answers.
 
-As in an evaluation (`endless_descent.py`), with more rounds than answers some value has improved
+As in an evaluation (`stairs.py`), with more rounds than answers some value has improved
 through its own key. Each answer is kept with the round that found it; a link leads from an answer
 to one of an earlier round that it was made of, by a rule that only adds.
 """

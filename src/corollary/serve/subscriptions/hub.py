@@ -11,7 +11,8 @@ relation anew.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -33,7 +34,6 @@ from corollary.serve.subscriptions.feed import (
     encode_data,
     visible,
 )
-from corollary.serve.subscriptions.recent_commits import RecentCommits
 
 ALL_RELATIONS = "*"
 """Stands for all relations that may be seen."""
@@ -52,6 +52,10 @@ SUBSCRIBERS_MAX = 1000
 
 LOG = logging.getLogger("corollary.serve")
 Result = TypeVar("Result")
+
+RECENT_MAX_COMMITS = 64
+RECENT_MAX_BYTES = 8 << 20
+"""How many commits, and how many bytes of them, are kept for subscribers."""
 
 
 @dataclass(eq=False, slots=True)
@@ -379,3 +383,43 @@ def _resets(subscriber: _Subscriber, commit: int, reason: str) -> list[Event]:
         Event("reset", text, commit if at == len(texts) - 1 else None)
         for at, text in enumerate(texts)
     ]
+
+
+class RecentCommits:
+    """The changes of the last commits, each with what it was read for.
+
+    All subscribers share them: who keeps up reads nothing from the disk.
+
+    Attributes:
+        latest: the last commit that it has seen.
+    """
+
+    def __init__(self, latest: int) -> None:
+        self.latest = latest
+        self._kept: deque[tuple[Interest, CommitChanges]] = deque()
+        self._bytes = 0
+
+    def add(self, interest: Interest, commits: Iterable[CommitChanges]) -> None:
+        """Add the next commits; the oldest ones go where there are too many."""
+        for each in commits:
+            assert each.commit == self.latest + 1, "commits come one after the other"
+            self._kept.append((interest, each))
+            self._bytes += each.size
+            self.latest = each.commit
+        while len(self._kept) > RECENT_MAX_COMMITS or self._bytes > RECENT_MAX_BYTES:
+            self._bytes -= self._kept.popleft()[1].size
+
+    def restart(self, latest: int) -> None:
+        """Begin anew after a commit."""
+        self._kept.clear()
+        self._bytes, self.latest = 0, latest
+
+    def since(self, commit: int, interest: Interest) -> list[CommitChanges] | None:
+        """Return the commits after one; None if not all of them are kept with what is asked."""
+        count = self.latest - commit
+        if count > len(self._kept):
+            return None
+        found = [self._kept[at] for at in range(len(self._kept) - count, len(self._kept))]
+        if not all(read_for.includes(interest) for read_for, _ in found):
+            return None
+        return [each for _, each in found]

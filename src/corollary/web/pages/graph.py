@@ -6,8 +6,13 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.data_class import dataclass
-from corollary.serve.requests import DifferenceRequest, GraphRequest, RelationsRequest
-from corollary.web.feed import recent_commits
+from corollary.serve.requests import (
+    AlertsRequest,
+    CommitsRequest,
+    DifferenceRequest,
+    GraphRequest,
+    RelationsRequest,
+)
 from corollary.web.page import Page
 from corollary.web.pictures.map import MapArc, MapNode, MapPicture, arcs_of, floor_name
 from corollary.web.visit import Visit
@@ -124,6 +129,31 @@ def _floors(nodes: Sequence[MapNode], arcs: Iterable[MapArc]) -> list[Floor]:
         read = tuple(dict.fromkeys(reads.get(each.name, ())))
         found.setdefault(each.floor, []).append(ListedNode(each, read))
     return [Floor(floor_name(floor), tuple(found[floor])) for floor in sorted(found, reverse=True)]
+
+
+COMMITS_SHOWN, RELATIONS_SHOWN, ALERTS_SHOWN = 12, 5, 3
+
+
+async def recent_commits(visit: Visit) -> list[dict[str, Any]]:
+    """Return the commits up to the one that is shown, newest first, ready for `feed.html`."""
+    before = None if visit.at is None else visit.at + 1
+    found, raised = await visit.ask_all(
+        CommitsRequest(limit=COMMITS_SHOWN, before=before), AlertsRequest()
+    )
+    alerts: dict[int, list[dict[str, Any]]] = {}
+    for each in raised["alerts"]:
+        why = visit.url(tuple=each["goal"], ask=None, commit=each["commit"])
+        alerts.setdefault(each["commit"], []).append({"message": each["message"], "why": why})
+    commits: list[dict[str, Any]] = found["commits"]
+    for each in commits:
+        changes = sorted(each["changes"].items(), key=lambda change: -sum(change[1].values()))
+        own = alerts.get(each["commit"], [])
+        is_short = len(changes) <= RELATIONS_SHOWN + 1
+        each["shown"] = changes if is_short else changes[:RELATIONS_SHOWN]
+        each["more"] = len(changes) - len(each["shown"])
+        each["raised"] = own[:ALERTS_SHOWN]
+        each["more_alerts"] = each["alerts"] - len(each["raised"])
+    return commits
 
 
 PAGES = (Page("/", show_map, "Map", "g m"),)
