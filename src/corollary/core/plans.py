@@ -152,6 +152,8 @@ class CompareWindows:
     Attributes:
         body: a stored relation, whose change is open.
         order: its columns in the order of the windows: partition, order, all others.
+        columns: those of its columns that somebody reads, or that tell rows apart; the others are
+            null in `added` and `removed`.
         steps: the same for all rows of the partitions that the change touches, for a body that is
             outside of the process.
     """
@@ -161,6 +163,7 @@ class CompareWindows:
     windowing: Windowing
     body: str
     order: tuple[int, ...]
+    columns: tuple[int, ...]
     steps: tuple["Step", ...]
 
 

@@ -3,12 +3,19 @@
 from bisect import bisect_left, bisect_right
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corollary.engines.local.storage.code_range import CodeRange
 from corollary.engines.local.storage.layout import layout_of
-from corollary.engines.local.storage.runs import MemoryRun, is_member
+from corollary.engines.local.storage.runs import (
+    SORTED_SEARCH_MIN_WORDS,
+    MemoryRun,
+    compare_words,
+    is_member,
+    subtract_words,
+)
 from corollary.engines.local.storage.sorting import number_distinct, sort_with_rows, sort_words
 
 KEYS = st.one_of(
@@ -57,3 +64,17 @@ def test_wide_words_are_sorted_and_searched(
         ranges = zip(first.tolist(), last.tolist(), strict=True)
         expected = [(bisect_left(firsts, key), bisect_right(firsts, key)) for key in keys]
         assert [set(range(*each)) for each in ranges] == [set(range(*each)) for each in expected]
+
+
+@pytest.mark.parametrize("greatest", [2**17, 2**62, 2**63 - 1])
+def test_many_words_are_compared(greatest: int) -> None:
+    random = np.random.default_rng(greatest % 1000)
+    size = 2 * SORTED_SEARCH_MIN_WORDS
+    both, one, other = (random.integers(0, greatest, size) for _ in range(3))
+    words = np.unique([*both, *one, greatest])
+    others = np.unique([*both, *other, greatest - 1])
+    ours, theirs = {*words.tolist()}, {*others.tolist()}
+    came, gone = compare_words(words, others)
+    assert (came.tolist(), gone.tolist()) == (sorted(ours - theirs), sorted(theirs - ours))
+    assert subtract_words(words, others).tolist() == came.tolist()
+    assert is_member(words, others).tolist() == [each in theirs for each in words.tolist()]

@@ -19,8 +19,9 @@ Example: `total(k, s)`, r = {(x,1), (x,2), (y,5)}; r(x,2) removed: touched {x}; 
 (x,3).
 """
 
+from corollary.analysis.keys import relation_keys
 from corollary.analysis.strata import Stratum
-from corollary.core.logic import Literal, Windowing
+from corollary.core.logic import Literal, Wildcard, Windowing
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, CompareWindows, Remove, Role, Step, When, working_relation
 from corollary.core.states import State
@@ -81,7 +82,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
         return [*steps, when, *trace_rows(stratum, draft)]
     order = arranging_order(aggregation, len(draft.types[body]))
     found = (*steps, When((Reference(touched),), (*groups_of, *compare)))
-    return [CompareWindows(added, removed, aggregation, body, order, found), *settle]
+    read = _read_columns(aggregation, draft)
+    return [CompareWindows(added, removed, aggregation, body, order, read, found), *settle]
 
 
 def _is_arranged(windowing: Windowing, draft: Draft) -> bool:
@@ -91,3 +93,22 @@ def _is_arranged(windowing: Windowing, draft: Draft) -> bool:
         return False
     states = (State.OLD, State.NEW)
     return all(draft.tables.is_available(Reference(body, state)) for state in states)
+
+
+def _read_columns(windowing: Windowing, draft: Draft) -> tuple[int, ...]:
+    """Return the columns of a body that readers of its windows ask for, and those of its key."""
+    update, name = draft.update, windowing.relation
+    every = tuple(range(len(draft.types[windowing.body])))
+    if not update.is_virtual(name) or name in update.watched:
+        return every
+    found: set[int] = set()
+    for program in (update.old, update.new):
+        found |= {*relation_keys(program).get(windowing.body, every)}
+        if any(each.body == name for each in program.aggregations):
+            return every
+        for rule in program.rules:
+            for literal in rule.literals:
+                if literal.relation == name:
+                    slots = enumerate(literal.slots)
+                    found |= {at for at, slot in slots if not isinstance(slot, Wildcard)}
+    return tuple(at for at in every if at in found)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import prod
 
 from corollary.core.functors.conversions import CHECKED_SUM
-from corollary.core.logic import Condition, Constant, Functor, Variable
+from corollary.core.logic import Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.pipelines import live_variables
@@ -41,15 +41,20 @@ def computes_values(pipeline: Pipeline) -> bool:
     """
     for stage in pipeline.stages:
         match stage:
-            case Compute(expression=Functor(name=name)) if name != CHECKED_SUM:
+            case Compute(expression=term) if _is_computed(term):
                 return True
             case Filter(condition=Condition(operator=operator, left=left, right=right)):
-                is_plain = not isinstance(left, Functor) and not isinstance(right, Functor)
+                is_plain = not _is_computed(left) and not _is_computed(right)
                 if not is_plain or operator not in ("=", "!=", "is"):
                     return True
             case _:
                 pass
     return False
+
+
+def _is_computed(term: Expression) -> bool:
+    """Whether a term is a value that is computed; a sum is only looked at."""
+    return isinstance(term, Functor) and term.name != CHECKED_SUM
 
 
 class RowEstimates:

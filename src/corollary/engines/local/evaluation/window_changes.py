@@ -49,7 +49,7 @@ from corollary.engines.local.evaluation.windows import (
     is_top,
 )
 from corollary.engines.local.storage.arrangement import Arrangement, Layer
-from corollary.engines.local.storage.code_range import ZERO_CODE, Codes
+from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
 from corollary.engines.local.storage.runs import (
     MemoryRun,
@@ -65,6 +65,8 @@ from corollary.engines.local.values.symbols import SymbolDomain
 
 Positions = npt.NDArray[np.int64]
 
+NULL_RANGE = range_of_code(0)
+
 
 def compare_windows(
     step: CompareWindows, body: Table, added: Table, removed: Table, dictionary: Dictionary
@@ -72,8 +74,8 @@ def compare_windows(
     """Fill the tables of a step; return whether it was possible."""
     if body.is_partitioned or any(map(body.is_remote, State)):
         return False
-    comparison = _Comparison(step.windowing, body, step.order, dictionary, added, removed)
     windowing = step.windowing
+    comparison = _Comparison(windowing, body, step.order, step.columns, dictionary, added, removed)
     if windowing.top is not None and sees_rows_before(windowing):
         comparison.compare_first(max(windowing.top[1], 1))
     else:
@@ -94,6 +96,7 @@ class _Comparison:
     windowing: Windowing
     body: Table
     order: tuple[int, ...]
+    columns: tuple[int, ...]
     dictionary: Dictionary
     added: Table
     removed: Table
@@ -184,13 +187,16 @@ class _Comparison:
 
     def _pack(self, table: Table, words: Words, values: list[Codes]) -> Words:
         """Return rows with their values, as a table has them."""
-        layout = self.arrangement.layout
-        columns = [
-            layout.unpack_column(words, self.order.index(at)) for at in range(len(self.order))
-        ]
-        ranges = [layout.columns[self.order.index(at)] for at in range(len(self.order))]
-        bounds = (*ranges, *(None for _ in values))
-        return table.fit([*columns, *values], bounds).pack([*columns, *values], len(words))
+        layout, is_read = self.arrangement.layout, {*self.columns}.__contains__
+        null, columns = np.zeros(len(words), np.int64), []
+        ranges: list[CodeRange | None] = []
+        for column in range(len(self.order)):
+            at = self.order.index(column)
+            columns.append(layout.unpack_column(words, at) if is_read(column) else null)
+            ranges.append(layout.columns[at] if is_read(column) else NULL_RANGE)
+        columns += values
+        ranges += [None for _ in values]
+        return table.fit(columns, ranges).pack(columns, len(words))
 
     def _near(self, distance: int) -> Words:
         """Return the rows that stay and have so few others between them and a changed row."""

@@ -468,10 +468,14 @@ def _frame(frame: RowFrame | None, rows: _Rows) -> tuple[Positions, Positions]:
             last if frame.end is None else rows.peer_ends,
         )
     if frame.start is not None:
-        first = np.clip(rows.positions + frame.start, rows.starts, rows.ends)
+        first = rows.positions + frame.start
     if frame.end is not None:
-        last = np.clip(rows.positions + frame.end + 1, rows.starts, rows.ends)
-    return first, np.maximum(first, last)
+        last = rows.positions + (frame.end + 1)
+    if frame.start:
+        first = np.clip(first, rows.starts, rows.ends)
+    if frame.end:
+        last = np.clip(last, rows.starts, rows.ends)
+    return first, np.maximum(first, last) if frame.start and frame.end else last
 
 
 def _running(values: Any) -> Any:
@@ -505,6 +509,9 @@ def _sum(
         return _sum_floats(np.where(codes != 0, values, 0.0), first, last), None
     values = np.where(codes != 0, values, np.zeros(1, values.dtype))
     before = rows.total_before("sum", at)
+    if values.dtype == np.int64 and type_ == source and _is_small(values, before):
+        totals = _running(values)
+        return totals[last] - totals[first] + before, None
     if values.dtype == object:
         totals = np.concatenate([np.zeros(1, object), np.add.accumulate(values)])
         return decimals.bounded(narrow_integers(totals[last] - totals[first] + before))
@@ -516,6 +523,13 @@ def _sum(
     low &= DIGIT_MASK
     sums: tuple[Any, Mask | None] = fit_sums(high, low, type_)
     return sums
+
+
+def _is_small(values: Any, before: Any) -> bool:
+    """Whether no sum of integers, and of what comes before them, can be too large."""
+    most = max(abs(int(values.min())), abs(int(values.max())))
+    bound = most * len(values) + int(np.abs(before).max())
+    return bound < 1 << NARROW_BITS
 
 
 def _sum_floats(values: Floats, first: Positions, last: Positions) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import WORD_BYTES, Layout, Mask, Words
+from corollary.engines.local.storage.layout import NARROW_BITS, WORD_BYTES, Layout, Mask, Words
 from corollary.engines.local.storage.sorting import (
     first_mask,
     is_sorted,
@@ -65,6 +65,7 @@ def is_member(needles: Words, words: Words) -> Mask:
         is_large
         and MERGE_SHARE * len(needles) > len(words)
         and bool((needles[1:] > needles[:-1]).all())
+        and _can_tag(needles, words)
     ):
         return _is_merged(needles, words)
     if is_large and not is_sorted(needles):
@@ -78,11 +79,27 @@ def is_member(needles: Words, words: Words) -> Mask:
 
 def _is_merged(needles: Words, words: Words) -> Mask:
     """Return for each of sorted, distinct needles whether it is among the sorted words."""
-    merged = merge_words(needles, words)
-    is_twice = merged[1:] == merged[:-1]
-    found = np.zeros(len(needles), np.bool_)
-    found[needles.searchsorted(merged[1:][is_twice])] = True
-    return found
+    merged = _merge_tagged(words, needles)
+    found = np.zeros(len(merged), np.bool_)
+    np.equal(merged[1:] ^ merged[:-1], 1, out=found[1:])
+    return found.take((merged & 1).nonzero()[0])
+
+
+def _can_tag(*runs: Words) -> bool:
+    """Whether sorted, filled arrays of words have a bit to spare."""
+    return all(run.dtype == np.int64 and run[-1] >> (NARROW_BITS - 1) == 0 for run in runs)
+
+
+def _merge_tagged(words: Words, others: Words) -> Words:
+    """Return two sorted arrays merged, 2w for a word w of the first, 2w + 1 for one of the other.
+
+    So a word of both stands beside itself, and differs in the last bit only.
+    """
+    merged = np.concatenate((words, others))
+    merged <<= 1
+    merged[len(words) :] |= 1
+    merged.sort(kind="stable")
+    return merged
 
 
 def _is_found(needles: Words, words: Words) -> Mask:
@@ -155,7 +172,7 @@ def subtract_words(words: Words, others: Words) -> Words:
     if not len(words) or not len(others):
         return words
     if len(others) > len(words) // FEW_SHARE:
-        return words[~is_member(words, others)]
+        return words.take((~is_member(words, others)).nonzero()[0])
     at = words.searchsorted(others)
     is_left = np.ones(len(words), np.bool_)
     is_left[at[words.take(at, mode="clip") == others]] = False
@@ -170,8 +187,17 @@ def compare_words(words: Words, others: Words) -> tuple[Words, Words]:
     """
     if not len(words) or not len(others):
         return words, others
-    # Merged, a word of both stands beside itself: half the time of two searches, and a sixth where
-    # the arrays are nearly the same.
+    # Merged, a word of both stands beside itself: a third of the time of two searches.
+    if _can_tag(words, others):
+        merged = _merge_tagged(words, others)
+        differs = (merged[1:] ^ merged[:-1]) != 1
+        is_single = np.ones(len(merged), np.bool_)
+        is_single[1:] &= differs
+        is_single[:-1] &= differs
+        singles = merged.take(is_single.nonzero()[0])
+        is_other = (singles & 1).astype(np.bool_)
+        singles >>= 1
+        return singles[~is_other], singles[is_other]
     merged = merge_words(words, others)
     is_single = first_mask(merged)
     is_single[:-1] &= is_single[1:]
