@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from corollary.serve.postgres.inference import parameter_types
+from corollary.serve.postgres.parameter_types import type_parameters
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import read_statement, split_statements
-from corollary.serve.postgres.translation import Translator, parse_tree
+from corollary.serve.postgres.translation import parse_tree, with_values
 from corollary.serve.postgres.wire_types import INT8
 
 DAY = "'2026-01-05'"
@@ -26,8 +26,8 @@ def translate(text: str, values: list[ParameterValue] | None = None) -> str:
     """Return the statement of a text in Corollary's SQL; parameters without values are 1."""
     (statement,) = split_statements(text)
     tree = parse_tree(statement)
-    types = parameter_types(tree, [], RELATIONS)
-    return Translator(RELATIONS, values or [1] * len(types)).translate(tree).sql
+    typed, types = type_parameters(tree, [], RELATIONS, is_catalog=False)
+    return with_values(typed, values or [1] * len(types)).sql
 
 
 def count_calls(work: Callable[[], object]) -> int:
@@ -114,3 +114,30 @@ def test_lists_that_are_too_large() -> None:
 def test_deep_statements_end(text: str) -> None:
     with pytest.raises(RecursionError):
         translate(f"SELECT {text} FROM sample")
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("SELECT n FROM sample WHERE n = $1 AND $2 > d", ["int8", "date"]),
+        ("SELECT n FROM sample WHERE (n, d) IN (($1, $2))", ["int8", "date"]),
+        ("SELECT n FROM sample WHERE d = ANY($1) LIMIT $2", ["_date", "int8"]),
+        ("SELECT round(n, $1), substring($2, $3) FROM sample", ["int8", "text", "int8"]),
+        ("SELECT n FROM sample WHERE n / $1 = $2 AND $3::int4 = n", ["int8", "int8", "int4"]),
+        ("WITH q AS (SELECT d FROM sample) SELECT d FROM q UNION SELECT $1", ["date"]),
+        ("INSERT INTO sample (d, n) VALUES ($1, $2), ('2026-01-05', 7)", ["date", "int8"]),
+        ("INSERT INTO sample SELECT n, $1 FROM sample WHERE d = $2", ["date", "date"]),
+        ("UPDATE sample SET d = $1 WHERE n IN ($2, 7)", ["date", "int8"]),
+        ("DELETE FROM sample WHERE d BETWEEN $1 AND $2", ["date", "date"]),
+        ("SELECT n FROM sample WHERE nothing = $1", ["text"]),
+    ],
+)
+def test_parameters_have_the_types_that_are_around_them(text: str, types: list[str]) -> None:
+    found = type_parameters(parse_tree(text), [], RELATIONS, is_catalog=False)[1]
+    assert [each.name for each in found] == types
+
+
+def test_names_of_names_end() -> None:
+    """Each name stands for two of the one before, and the last one for a billion."""
+    names = ", ".join(f"a{at} + a{at} AS a{at + 1}" for at in range(30))
+    assert count_calls(lambda: translate(f"SELECT n AS a0, {names} FROM sample")) < 2_000_000

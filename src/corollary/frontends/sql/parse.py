@@ -395,6 +395,24 @@ def _check_neighbours(tokens: list[Token], file: SourceFile) -> None:
             _refuse(file, place.start, place.end + 1, message)
 
 
+def rewrite_tree(tree: exp.Expr, replaced: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Return a tree in which a function has replaced every node, inner ones first."""
+    for node in reversed(list(tree.walk())):
+        parent, key, index = node.parent, node.arg_key, node.index
+        found = replaced(node)
+        if found is node:
+            continue
+        if parent is None or key is None or node is tree:
+            tree = found
+        elif index is None:
+            parent.set(key, found)
+        else:
+            # Not by `set`, which visits all elements of a list to replace one of them.
+            parent.args[key][index] = found
+            found.parent, found.arg_key, found.index = parent, key, index
+    return tree
+
+
 # --- places ------------------------------------------------------------------------------------
 
 

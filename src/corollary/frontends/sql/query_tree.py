@@ -42,6 +42,23 @@ class ConstantValue:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownValue(ConstantValue):
+    """A text or parameter of PostgreSQL's type `unknown`: what is around it says which it has.
+
+    Attributes:
+        settle: takes note of the type that it has.
+    """
+
+    settle: Callable[[Type], object] = field(kw_only=True, compare=False, repr=False)
+
+    def as_type(self, type_: Type) -> ConstantValue:
+        """Return it as a value of a type, which it has from now on; only texts keep their value."""
+        self.settle(type_.with_null(True))
+        value = self.value if type_.is_symbol else None
+        return ConstantValue(value, type_.with_null(value is None), self.span)
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A functor of the rule language, applied."""
 

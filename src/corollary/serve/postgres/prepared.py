@@ -9,10 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from corollary.data_class import dataclass
-from corollary.serve.postgres.inference import parameter_types
 from corollary.serve.postgres.messages import FieldDescription
+from corollary.serve.postgres.parameter_types import type_parameters
 from corollary.serve.postgres.parameters import ParameterValue
-from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import (
     CopyStatement,
@@ -22,14 +22,7 @@ from corollary.serve.postgres.statements import (
     WriteStatement,
 )
 from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query, parse_tree
-from corollary.serve.postgres.wire_types import (
-    BY_ARRAY,
-    BY_OID,
-    TEXT,
-    WireType,
-    array_of,
-    arrow_column_type,
-)
+from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class PreparedStatement:
 
     Attributes:
         statement: what it is.
-        tree: the tree of a query or a write.
+        tree: the tree of a query or a write, in Corollary's SQL if it is not about `pg_catalog`.
         types: the types of its parameters.
         is_catalog: whether it is about `pg_catalog`.
         translations: what it was translated to, by the types of values.
@@ -73,9 +66,9 @@ def prepare_statement(
     is_write = isinstance(statement, WriteStatement)
     if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
         raise PgError("42601", "The statement cannot be read.")
-    types = parameter_types(tree, [declared_type(each) for each in oids], relations)
     is_catalog = not is_write and is_catalog_query(tree, relations)
-    return PreparedStatement(statement, tree, tuple(types), is_catalog)
+    tree, types = type_parameters(tree, oids, relations, is_catalog=is_catalog)
+    return PreparedStatement(statement, tree, types, is_catalog)
 
 
 def counting_query(tree: exp.Expr) -> exp.Select:
@@ -135,16 +128,6 @@ def text_field(name: str) -> FieldDescription:
 def shown_columns(name: str) -> list[str]:
     """Return the columns of SHOW."""
     return ["name", "setting", "description"] if name == "all" else [name]
-
-
-def declared_type(oid: int) -> WireType | None:
-    """Return the type that a client declares; None if it leaves that open."""
-    if oid in BY_ARRAY:
-        return array_of(BY_ARRAY[oid])
-    found = BY_OID.get(oid)
-    if found is None and oid:
-        raise not_supported(f"Parameters of the type with the number {oid} are not supported.")
-    return None if found is None or found.category == "X" else found
 
 
 _EXAMPLES: dict[str, ParameterValue] = {"B": False, "N": 0, "S": "", "A": [], "X": ""}

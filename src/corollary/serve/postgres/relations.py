@@ -3,23 +3,18 @@
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from corollary.core.program import RelationKind
 from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
+from corollary.frontends.sql.query_tree import QueryColumn
 
 STATEMENTS_MAX = 512
 """So many statements are kept for one client."""
 _TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
-
-
-@dataclass(frozen=True, slots=True)
-class RelationColumn:
-    """A column of a relation."""
-
-    name: str
-    type: Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +28,7 @@ class VisibleRelation:
     """
 
     name: str
-    columns: tuple[RelationColumn, ...]
+    columns: tuple[QueryColumn, ...]
     kind: str
     tuples: int | None = None
     key: tuple[str, ...] = ()
@@ -75,7 +70,7 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
             VisibleRelation(
                 each["name"],
                 tuple(
-                    RelationColumn(column["name"], parse_type(column["type"]))
+                    QueryColumn(column["name"], parse_type(column["type"]))
                     for column in each["columns"]
                 ),
                 each["kind"],
@@ -93,6 +88,11 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
 
     def __len__(self) -> int:
         return len(self._found)
+
+    @cached_property
+    def sql_catalog(self) -> SqlCatalog:
+        """The relations as the binder of SQL looks them up."""
+        return SqlCatalog(TableDefinition(each.name, each.columns) for each in self.values())
 
     def shape(self) -> tuple[object, ...]:
         """Return what tells two programs apart: all but the numbers of tuples."""

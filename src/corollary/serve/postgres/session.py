@@ -42,7 +42,12 @@ from corollary.serve.postgres.relations import VisibleRelations, parse_type
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
-from corollary.serve.postgres.translation import TranslatedStatement, Translator, shape_key
+from corollary.serve.postgres.translation import (
+    TranslatedStatement,
+    shape_key,
+    translated_shape,
+    with_values,
+)
 from corollary.serve.postgres.wire_types import column_type
 from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
 
@@ -311,9 +316,8 @@ class PgSession:
         known = None if key is None else prepared.translations.get(key)
         if known is not None:
             return known.with_values(values)
-        translator = Translator(await self._relations(), values, prefix=prefix)
-        translated = await self.compute(partial(translator.translate, prepared.tree))
-        shape = None if key is None else translator.shape(prepared.tree, translated)
+        translated = await self.compute(partial(with_values, prepared.tree, values, prefix))
+        shape = None if key is None else translated_shape(prepared.tree, translated, prefix)
         if shape is not None:
             prepared.translations[key] = shape
         return translated

@@ -1,11 +1,11 @@
 """Queries and writes in PostgreSQL's dialect as texts of Corollary's SQL.
 
 The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect, which
-`frontends/sql` reads. Values are never put into the text: `$1` becomes the parameter `:p1`.
+`frontends/sql` reads and types. Values are never put into the text: `$1` becomes the parameter
+`:p1`, or `:list1` where a list is wanted, and `now()` the parameter `:now`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,20 +16,22 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 from sqlglot.parsers.postgres import PostgresParser
 
 from corollary.data_class import dataclass
-from corollary.frontends.sql.parse import BoundedParser
-from corollary.serve.postgres.inference import ExpressionTypes, cast_type, parameter_number
+from corollary.frontends.sql.parse import BoundedParser, rewrite_tree
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import with_placeholders
-from corollary.serve.postgres.wire_types import INT2, INT4, INT8
 
 SPARK = "spark"
 TOKENS_MAX = 100_000
 """How many words, values and signs a statement may have, with the elements of lists bound to it."""
 PUBLIC = "public"
 CATALOG_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
-_INTEGERS = frozenset({INT2.oid, INT4.oid, INT8.oid})
+PARAMETERS_MAX = 65_535
+CLOCK = "now"
+LIST = "list"
+"""What the names of parameters begin with that are lists."""
+_COUNTS = (exp.Limit, exp.Offset, exp.Fetch)
 _CLOCKS = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDatetime)
 _CLOCK_NAMES = frozenset({"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"})
 
@@ -81,24 +83,6 @@ def _sentence(problem: Exception) -> str:
     return "The statement cannot be read."
 
 
-def rewrite_tree(tree: exp.Expr, replaced: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """Return a tree in which a function has replaced every node, inner ones first."""
-    for node in reversed(list(tree.walk())):
-        parent, key, index = node.parent, node.arg_key, node.index
-        found = replaced(node)
-        if found is node:
-            continue
-        if parent is None or key is None or node is tree:
-            tree = found
-        elif index is None:
-            parent.set(key, found)
-        else:
-            # Not by `set`, which visits all elements of a list to replace one of them.
-            parent.args[key][index] = found
-            found.parent, found.arg_key, found.index = parent, key, index
-    return tree
-
-
 def tables_of(tree: exp.Expr) -> Iterator[exp.Table]:
     """Yield the tables that a statement reads; not its own common tables, and no functions."""
     ctes = {each.alias_or_name.lower() for each in tree.find_all(exp.CTE)}
@@ -144,15 +128,18 @@ class TranslatedShape:
     """A statement in Corollary's SQL for all values of the same types.
 
     Attributes:
-        names: the names of its parameters, each with the number of its value.
+        names: the names of its parameters, each with the place of its value; None for the clock.
     """
 
     sql: str
-    names: tuple[tuple[str, int], ...]
+    names: tuple[tuple[str, int | None], ...]
 
     def with_values(self, values: Sequence[ParameterValue]) -> TranslatedStatement:
         """Return the statement for some values."""
-        used = {name: _plain_value(values[at]) for name, at in self.names}
+        used = {
+            name: _plain_value(datetime.now(UTC) if at is None else values[at])
+            for name, at in self.names
+        }
         return TranslatedStatement(self.sql, used)
 
 
@@ -177,143 +164,51 @@ def _plain_value(value: ParameterValue) -> Any:
             return value
 
 
-@dataclass(slots=True)
-class Translator:
-    """Translates one statement.
+# --- the syntax ---------------------------------------------------------------------------------
 
-    Attributes:
-        relations: what the statement may name; the types of untyped texts follow from them.
-        values: what is bound to `$1`, `$2` ….
-        now: the time that the clock shows.
-        prefix: what the names of parameters begin with.
+
+def spark_text(tree: exp.Expr) -> str:
+    """Return a statement, which is changed, in Spark's dialect; parameters have no values yet.
+
+    Raises:
+        PgError: a part of it is not supported.
+        RecursionError: it is nested too deeply.
     """
+    name_columns(tree)
+    _refuse_clauses(tree)
+    return _written(_keep_order(rewrite_tree(tree, _replaced)))
 
-    relations: VisibleRelations
-    values: Sequence[ParameterValue] = ()
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    prefix: str = "p"
-    _used: dict[str, Any] = field(default_factory=dict)
 
-    def translate(self, tree: exp.Expr) -> TranslatedStatement:
-        """Return a statement in Corollary's SQL.
+def _written(tree: exp.Expr) -> str:
+    try:
+        return tree.sql(
+            SPARK, copy=False, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
+        )
+    except UnsupportedError as problem:
+        reason = str(problem).splitlines()[0].rstrip(".")
+        raise not_supported(f"A part of the statement is not supported: {reason}.") from None
 
-        Raises:
-            PgError: a part of it is not supported, or it is too large.
-            RecursionError: it is nested too deeply.
-        """
-        check_size(0, self.values)
-        self._used = {}
-        tree = tree.copy()
-        name_columns(tree)
-        _refuse_clauses(tree)
-        try:
-            tree = _keep_order(rewrite_tree(self._coerce_texts(tree), self._replaced))
-            text = tree.sql(
-                SPARK, copy=False, identify=True, unsupported_level=ErrorLevel.RAISE, comments=False
-            )
-        except UnsupportedError as problem:
-            reason = str(problem).splitlines()[0].rstrip(".")
-            raise not_supported(f"A part of the statement is not supported: {reason}.") from None
-        return TranslatedStatement(text, self._used)
 
-    def shape(self, tree: exp.Expr, translated: TranslatedStatement) -> TranslatedShape | None:
-        """Return a translation for other values of the same types; None if there is none."""
-        for node in tree.walk():
-            in_limit = isinstance(node.parent, exp.Limit | exp.Offset | exp.Fetch)
-            if is_clock(node) or (isinstance(node, exp.Placeholder) and in_limit):
-                return None
-        start = len(self.prefix)
-        names = tuple((name, int(name[start:]) - 1) for name in translated.parameters)
-        return TranslatedShape(translated.sql, names)
-
-    def _coerce_texts(self, tree: exp.Expr) -> exp.Expr:
-        """Give texts without a type, such as `'2026-01-05'`, that of what they are compared with.
-
-        PostgreSQL does that when it binds a statement; Corollary's SQL converts nothing by itself.
-        """
-        types = ExpressionTypes.of(tree, self.relations)
-
-        def coerced(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Literal) or not node.is_string:
-                return node
-            wanted = types.of_constant(node)
-            target = None if wanted is None or wanted.category == "S" else cast_type(wanted)
-            if target is None or isinstance(node.parent, exp.Cast):
-                return node
-            return exp.Cast(this=node.copy(), to=target)
-
-        tree = rewrite_tree(tree, coerced)
-        if tree.find(exp.Div) is None:
-            return tree
-        types = ExpressionTypes.of(tree, self.relations)
-
-        def divided(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Div):
-                return node
-            kinds = (types.of_expression(each) for each in (node.left, node.right))
-            if all(each is not None and each.oid in _INTEGERS for each in kinds):
-                return exp.IntDiv(this=node.left, expression=node.right)
-            return node
-
-        return rewrite_tree(tree, divided)
-
-    def _replaced(self, node: exp.Expr) -> exp.Expr:
-        """Return what stands for one node."""
-        if isinstance(node, exp.Table):
-            if node.db.lower() == PUBLIC:
-                node.set("db", None)
-                node.set("catalog", None)
-            return node
-        if isinstance(node, exp.Column):
+def _replaced(node: exp.Expr) -> exp.Expr:
+    """Return what stands for one node."""
+    if isinstance(node, exp.Table):
+        if node.db.lower() == PUBLIC:
             node.set("db", None)
             node.set("catalog", None)
-            return node
-        if isinstance(node, exp.Placeholder):
-            return self._parameter(node)
-        if isinstance(node, exp.DataType):
-            return _data_type(node)
-        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
-            return _element_of(node)
-        if isinstance(node, exp.Extract):
-            return _extract(node)
-        return timestamp_literal(self.now) if is_clock(node) else node
-
-    def _value(self, node: exp.Placeholder) -> ParameterValue:
-        number = parameter_number(node)
-        if not 1 <= number <= len(self.values):
-            raise PgError("42P02", f"There is no parameter ${number}.")
-        return self.values[number - 1]
-
-    def _parameter(self, node: exp.Placeholder) -> exp.Expr:
-        value = self._value(node)
-        if isinstance(value, list):
-            if node.find_ancestor(exp.Any) is None:
-                raise not_supported("Lists can only be used as in `x = ANY($1)`.")
-            name = f"{self.prefix}{parameter_number(node)}"
-            return exp.Array(
-                expressions=[self._constant(each, f"{name}_{at}") for at, each in enumerate(value)]
-            )
-        if isinstance(node.parent, exp.Limit | exp.Offset | exp.Fetch):
-            if not isinstance(value, int) or value < 0:
-                raise PgError("2201W", "LIMIT and OFFSET need numbers that are not negative.")
-            return exp.Literal.number(value)
-        return self._constant(value, f"{self.prefix}{parameter_number(node)}")
-
-    def _constant(self, value: Scalar | None, name: str) -> exp.Expr:
-        """Return a value as a parameter; what JSON does not have goes as a text, with its type."""
-        placeholder = exp.Placeholder(this=name)
-        match value:
-            case datetime():
-                self._used[name] = _plain_value(value)
-                return exp.cast(placeholder, exp.DataType.Type.TIMESTAMPTZ)
-            case date():
-                self._used[name] = _plain_value(value)
-                return exp.cast(placeholder, exp.DataType.Type.DATE)
-            case Decimal():
-                return _decimal(value)
-            case _:
-                self._used[name] = value
-                return placeholder
+        return node
+    if isinstance(node, exp.Column):
+        node.set("db", None)
+        node.set("catalog", None)
+        return node
+    if isinstance(node, exp.DataType):
+        return _data_type(node)
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        return _element_of(node)
+    if isinstance(node, exp.Extract):
+        return _extract(node)
+    if is_clock(node):
+        return exp.cast(exp.Placeholder(this=CLOCK), exp.DataType.Type.TIMESTAMPTZ)
+    return node
 
 
 def _element_of(node: exp.EQ) -> exp.Expr:
@@ -321,9 +216,12 @@ def _element_of(node: exp.EQ) -> exp.Expr:
     listed = node.expression.this
     while isinstance(listed, exp.Paren | exp.Cast):
         listed = listed.this
-    if not isinstance(listed, exp.Array):
+    if isinstance(listed, exp.Placeholder):
+        elements: list[exp.Expr] = [exp.Placeholder(this=f"{LIST}{parameter_number(listed)}")]
+    elif isinstance(listed, exp.Array):
+        elements = [each.copy() for each in listed.expressions]
+    else:
         return node
-    elements = [each.copy() for each in listed.expressions]
     return exp.In(this=node.this.copy(), expressions=elements) if elements else exp.false()
 
 
@@ -359,6 +257,90 @@ def _keep_order(tree: exp.Expr) -> exp.Expr:
         outer.set(clause, tree.args.get(clause))
         tree.set(clause, None)
     return outer.from_(tree.subquery("distinct_rows", copy=False), copy=False)
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def parameter_number(node: exp.Expr) -> int:
+    """Return the number of a parameter, which `with_placeholders` has made of `$1`.
+
+    Raises:
+        PgError: it is another kind of parameter.
+    """
+    number = str(node.this or "").removeprefix(LIST).removeprefix("p")
+    if not number.isdecimal() or not 1 <= int(number) <= PARAMETERS_MAX:
+        raise PgError("42601", "Parameters are written as in `$1`.")
+    return int(number)
+
+
+def with_values(
+    tree: exp.Expr, values: Sequence[ParameterValue], prefix: str = "p"
+) -> TranslatedStatement:
+    """Return a statement, as the binder has typed it, with values.
+
+    Args:
+        tree: the statement.
+        values: what is bound to `$1`, `$2` ….
+        prefix: what the names of parameters begin with.
+
+    Raises:
+        PgError: a value does not fit, or there are too many of them.
+    """
+    check_size(0, values)
+    used: dict[str, Any] = {}
+
+    def constant(value: Scalar | None, name: str) -> exp.Expr:
+        """Return a value as a parameter; what JSON does not have goes as a text, with its type."""
+        if isinstance(value, Decimal):
+            return _decimal(value)
+        used[name] = _plain_value(value)
+        placeholder = exp.Placeholder(this=name)
+        if isinstance(value, datetime):
+            return exp.cast(placeholder, exp.DataType.Type.TIMESTAMPTZ)
+        return exp.cast(placeholder, "date") if isinstance(value, date) else placeholder
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.In) and len(node.expressions) == 1:
+            (only,) = node.expressions
+            if isinstance(only, exp.Array):  # the value of a list
+                node.set("expressions", only.expressions)
+                return node if only.expressions else exp.false()
+        if not isinstance(node, exp.Placeholder):
+            return node
+        if node.name == CLOCK:
+            used[f"{prefix}{CLOCK}"] = _moment_text(datetime.now(UTC))
+            return exp.Placeholder(this=f"{prefix}{CLOCK}")
+        number = parameter_number(node)
+        if number > len(values):
+            raise PgError("42P02", f"There is no parameter ${number}.")
+        value, name = values[number - 1], f"{prefix}{number}"
+        if isinstance(value, list):
+            if not node.name.startswith(LIST):
+                raise not_supported("Lists can only be used as in `x = ANY($1)`.")
+            return exp.Array(
+                expressions=[constant(each, f"{name}_{at}") for at, each in enumerate(value)]
+            )
+        if isinstance(node.parent, _COUNTS):
+            if not isinstance(value, int) or value < 0:
+                raise PgError("2201W", "LIMIT and OFFSET need numbers that are not negative.")
+            return exp.Literal.number(value)
+        return constant(value, name)
+
+    if tree.find(exp.Placeholder) is not None:
+        tree = rewrite_tree(tree.copy(), replaced)
+    return TranslatedStatement(_written(tree), used)
+
+
+def translated_shape(
+    tree: exp.Expr, translated: TranslatedStatement, prefix: str
+) -> TranslatedShape | None:
+    """Return a translation for other values of the same types; None if there is none."""
+    if any(isinstance(each.parent, _COUNTS) for each in tree.find_all(exp.Placeholder)):
+        return None
+    places = [(name, name[len(prefix) :]) for name in translated.parameters]
+    names = ((name, None if number == CLOCK else int(number) - 1) for name, number in places)
+    return TranslatedShape(translated.sql, tuple(names))
 
 
 def _moment_text(value: datetime) -> str:

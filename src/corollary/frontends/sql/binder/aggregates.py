@@ -8,7 +8,7 @@ from corollary.core.functors.spec import TRUTH
 from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, numeric
-from corollary.frontends.sql.binder.values.conversions import is_untyped
+from corollary.frontends.sql.binder.values.conversions import as_known, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, connect
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -104,11 +104,12 @@ def _arguments(
         return (numeric(values[0], site),)
     if name == "count":
         return tuple(_typed(value) for value in values)
-    if is_untyped(values[0]):
+    value = as_known(values[0])
+    if is_untyped(value):
         raise site.error(
             "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"
         )
-    return (values[0],)
+    return (value,)
 
 
 def counts_nothing(call: AggregateCall) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.logic import Value
-from corollary.core.types import Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.expressions import ExpressionBinder, row_parts
@@ -19,7 +19,7 @@ from corollary.frontends.sql.binder.select import (
     directions,
     ordered_terms,
 )
-from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
+from corollary.frontends.sql.binder.session import UNTYPED, BindingSession, UnknownTypes
 from corollary.frontends.sql.binder.values.conversions import common_type, convert
 from corollary.frontends.sql.binder.values.operators import mismatch
 from corollary.frontends.sql.binder.widening import finished, with_types, wrapped
@@ -123,6 +123,9 @@ class QueryBinder:
             raise self.session.unsupported(clause)
         self.session.check(clause, "expression")
         value = clause.args["expression"]
+        if self.session.unknown is not None and isinstance(value, exp.Placeholder):
+            self.session.unknown.parameters.setdefault(str(value.this), NUMBER)
+            return 0
         if isinstance(value, exp.Var) and value.name.upper() == "ALL":
             return None
         found = ExpressionBinder(self.session, Scope(), part.upper()).try_bind(value)
@@ -301,18 +304,40 @@ def bind_query(
             raise InputError.of("C1301", message, place, "write one SELECT, WITH or VALUES")
         query = statements[0]
     assert file is not None, "a syntax tree comes with its text"
-    tree: exp.Expr = query
+    session = binding_session(file, catalog, parameters or {}, takes_rows=takes_rows)
+    return bind_tree(query, session)
+
+
+def binding_session(
+    file: SourceFile,
+    catalog: SqlCatalog,
+    parameters: Mapping[str, Value],
+    *,
+    takes_rows: bool = False,
+    unknown: UnknownTypes | None = None,
+    steps_max: int | None = None,
+) -> BindingSession:
+    """Return what the parts of the binder share while a statement is bound."""
+    session = BindingSession(file, catalog, parameters, takes_rows, unknown, steps_max)
+    session.bind_nested = QueryBinder(session).bind_nested
+    return session
+
+
+def bind_tree(tree: exp.Expr, session: BindingSession, targets: Sequence[Type] = ()) -> Query:
+    """Return the query of a tree; its columns without a type get that of their targets.
+
+    Raises:
+        InputError: something in it is unknown or refused; with its place.
+    """
+    file = session.file
     while isinstance(tree, exp.Paren):
         tree = tree.this
     if not isinstance(tree, _QUERIES):
         message = "This statement is not a query."
         note = "a query begins with SELECT, WITH or VALUES"
         raise InputError.of("C1301", message, span_of(tree, file), note)
-    session = BindingSession(file, catalog, parameters or {}, takes_rows)
-    binder = QueryBinder(session)
-    session.bind_nested = binder.bind_nested
     try:
-        return finished(binder.bind(tree, Scope()), session)
+        return finished(QueryBinder(session).bind(tree, Scope()), session, targets)
     except RecursionError:
         note = "split it with common table expressions or views"
         message = "The statement is nested too deeply."

@@ -6,13 +6,14 @@ other argument, and any other node, is refused.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from corollary.core.engine import check_deadline
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
-from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL
+from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, Type
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
@@ -40,6 +41,7 @@ from corollary.frontends.sql.binder.values.operators import (
 )
 from corollary.frontends.sql.binder.widening import with_types
 from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS, window_call
+from corollary.frontends.sql.parse import FIRST, offsets_of
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
     Exists,
@@ -48,6 +50,7 @@ from corollary.frontends.sql.query_tree import (
     Quantified,
     QueryColumn,
     ScalarSubquery,
+    UnknownValue,
     output_columns,
 )
 from corollary.sqlgen.templates import COMPARISONS
@@ -71,6 +74,7 @@ class ExpressionBinder(ExpressionContext):
     def bind(self, node: exp.Expr) -> Expression:
         """Return the expression of a node."""
         check_deadline()
+        self.session.count_steps(1)
         if self.keys is not None and not isinstance(node, exp.Paren | exp.Literal):
             key = self._find_key(node)
             if key is not None:
@@ -116,7 +120,11 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_literal(self, node: exp.Literal) -> Expression:
         if node.is_string:
-            return literals.text_literal(node.this, node, self.session)
+            found = literals.text_literal(node.this, node, self.session)
+            if self.session.unknown is None:
+                return found
+            settle = partial(self.session.unknown.texts.setdefault, node.meta[FIRST])
+            return UnknownValue(found.value, UNTYPED, found.span, settle=settle)
         return literals.number_literal(node.this, node, self.session)
 
     def _visit_rawstring(self, node: exp.RawString) -> Expression:
@@ -135,6 +143,8 @@ class ExpressionBinder(ExpressionContext):
             raise self.session.error(
                 "C1321", "A parameter has no name.", node, "write it as `:name`"
             )
+        if self.session.unknown is not None:
+            return self._unknown_parameter(name, self.session.unknown.parameters, node)
         if name not in self.session.parameters:
             known = ", ".join(f"`:{each}`" for each in sorted(self.session.parameters))
             note = f"values are given for {known}" if known else f"give one, as in `{name}=5`"
@@ -146,6 +156,13 @@ class ExpressionBinder(ExpressionContext):
             note = "give a number, text, date, timestamp, boolean or None"
             raise self.session.error("C1321", message, node, note)
         return found
+
+    def _unknown_parameter(self, name: str, types: dict[str, Type], node: exp.Expr) -> Expression:
+        """Return a parameter that has no value yet, and a type if one is known."""
+        span = self.session.span(node)
+        if name in types:
+            return ConstantValue(None, types[name], span)
+        return UnknownValue(None, UNTYPED, span, settle=partial(types.setdefault, name))
 
     def _visit_currentdate(self, node: exp.CurrentDate) -> Expression:
         self.session.check(node)
@@ -170,6 +187,10 @@ class ExpressionBinder(ExpressionContext):
             return self._date_arithmetic(sign, one, two, site)
         if sign == "+" and two.type.is_date:
             return self._date_arithmetic(sign, two, one, site)
+        unknown = self.session.unknown
+        if sign == "/" and unknown is not None and _are_integers(one, two):
+            unknown.divisions.add((offsets_of(right) or (-1,))[0])
+            sign = "DIV"
         return arithmetic(sign, one, two, site)
 
     def _moved(
@@ -184,6 +205,8 @@ class ExpressionBinder(ExpressionContext):
 
     @staticmethod
     def _date_arithmetic(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
+        if isinstance(other, UnknownValue) and sign == "-":
+            other = other.as_type(day.type)  # as PostgreSQL does, which has no days without a type
         if other.type.is_time and sign == "-":
             note = "write `datediff(a, b)` for days, `timestampdiff(SECOND, b, a)` for seconds"
             raise site.error(
@@ -447,6 +470,12 @@ class ExpressionBinder(ExpressionContext):
 def row_parts(node: exp.Expr) -> list[exp.Expr]:
     """Return the parts of a row `(a, b)`; anything else is its only part."""
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
+
+
+def _are_integers(one: Expression, other: Expression) -> bool:
+    """Whether both are integers, if one of them may be of the type `unknown`."""
+    both = [each for each in (one, other) if not is_untyped(each)]
+    return bool(both) and all(each.type.is_number for each in both)
 
 
 def _is_null(expression: Expression) -> bool:

@@ -11,6 +11,9 @@ from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
 from corollary.frontends.sql.query_tree import ColumnReference, Expression
 
+NAMES_PER_STEP = 20
+"""So many names are looked through in the time of another step of binding."""
+
 
 def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
     """Return what a column's name stands for.
@@ -22,6 +25,7 @@ def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
     if not isinstance(node.this, exp.Identifier):
         raise session.unsupported(node.this)
     name, qualifier = node.name, qualifier_of(node)
+    session.count_steps((len(context.scope.visible) + len(context.aliases)) // NAMES_PER_STEP)
     own = context.scope.find(name, qualifier)
     if context.aliases_first and own and qualifier is None:
         alias = find_alias(context, node)

@@ -1,5 +1,6 @@
 """Which columns a name can mean: the sources of a query, and those of the queries around it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
@@ -35,10 +36,6 @@ class ScopeColumn:
     source: str = ""
     """The source in front of the column, for messages; a column of `USING` has none."""
 
-    def is_called(self, name: str) -> bool:
-        """Whether this is its name; case does not matter."""
-        return self.name.lower() == name.lower()
-
 
 @dataclass(frozen=True, slots=True)
 class ScopeSource:
@@ -49,8 +46,12 @@ class ScopeSource:
 
     def is_called(self, name: str) -> bool:
         """Whether a qualifier means it: its name, or the end of a name with dots."""
-        own, asked = self.name.lower(), name.lower()
-        return own == asked or own.endswith("." + asked)
+        return name.lower() in self.qualifiers()
+
+    def qualifiers(self) -> list[str]:
+        """Return what can stand before its columns, in small letters."""
+        parts = self.name.lower().split(".")
+        return [".".join(parts[at:]) for at in range(len(parts))]
 
 
 @dataclass(slots=True)
@@ -71,6 +72,9 @@ class Scope:
     visible: tuple[ScopeColumn, ...] = ()
     keys: dict[Expression, Expression] | None = None
     tables: Mapping[str, CommonTable] = field(default_factory=dict)
+    _columns: dict[tuple[str | None, str], list[ScopeColumn]] | None = field(
+        default=None, init=False, compare=False, repr=False
+    )
 
     def joined(self, other: "Scope") -> "Scope":
         """Return the scope with the sources of both."""
@@ -88,15 +92,16 @@ class Scope:
 
     def find(self, name: str, qualifier: str | None) -> list[ScopeColumn]:
         """Return the columns of this scope that a name can mean."""
-        if qualifier is None:
-            return [column for column in self.visible if column.is_called(name)]
-        return [
-            column
-            for source in self.sources
-            if source.is_called(qualifier)
-            for column in source.columns
-            if column.is_called(name)
-        ]
+        if self._columns is None:
+            self._columns = defaultdict(list)
+            for column in self.visible:
+                self._columns[None, column.name.lower()].append(column)
+            for source in self.sources:
+                for called in source.qualifiers():
+                    for column in source.columns:
+                        self._columns[called, column.name.lower()].append(column)
+        key = None if qualifier is None else qualifier.lower(), name.lower()
+        return self._columns.get(key, [])
 
     def around(self) -> Iterator[tuple[int, "Scope"]]:
         """Yield this scope and those around it, each with its distance."""

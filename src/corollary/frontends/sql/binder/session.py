@@ -87,11 +87,31 @@ CONSTANT_MIN_ROWS = 200
 """So many rows of literals are data of a question, and not a rule or a comparison for each."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownTypes:
+    """What binding by PostgreSQL's rules finds out about the types of a statement.
+
+    Texts and parameters are of the type `unknown` until something around them says more, and an
+    integer that is divided by an integer gives an integer.
+
+    Attributes:
+        parameters: the types of parameters by name; those that are declared are there before.
+        texts: the types of texts, by the offsets where they begin.
+        divisions: the offsets where integers begin that integers are divided by.
+    """
+
+    parameters: dict[str, Type]
+    texts: dict[int, Type] = field(default_factory=dict)
+    divisions: set[int] = field(default_factory=set)
+
+
 @dataclass(slots=True)
 class BindingSession:
     """The text, the relations, the parameters, and the numbers that were given out.
 
     Attributes:
+        unknown: takes the types that are found by PostgreSQL's rules; None for Spark's rules.
+        steps_max: how many steps binding may take, where no deadline bounds it.
         takes_rows: whether many literals may become `ConstantRows`, which a view has no place for.
         bind_nested: binds a query inside another one, whose scope is given.
     """
@@ -100,9 +120,22 @@ class BindingSession:
     catalog: SqlCatalog
     parameters: Mapping[str, Value]
     takes_rows: bool = False
+    unknown: UnknownTypes | None = None
+    steps_max: int | None = None
+    _steps: int = 0
     _sources: int = 0
     _tables: set[str] = field(default_factory=set)
     bind_nested: Callable[[exp.Expr, Scope], Query] = field(init=False)
+
+    def count_steps(self, count: int) -> None:
+        """Count steps of binding; names of the SELECT can make them grow exponentially.
+
+        Raises:
+            RecursionError: there are too many.
+        """
+        self._steps += count
+        if self.steps_max is not None and self._steps > self.steps_max:
+            raise RecursionError("the names of the statement are nested too deeply")
 
     def next_source(self) -> int:
         """Return the number of a new source."""

@@ -88,9 +88,17 @@ def without_untyped(columns: Sequence[QueryColumn]) -> tuple[QueryColumn, ...]:
     return tuple(replace(c, type=text) if c.type == UNTYPED else c for c in columns)
 
 
-def finished(query: Query, session: BindingSession) -> Query:
-    """Return the query of a statement: its columns all have types."""
+def finished(query: Query, session: BindingSession, targets: Sequence[Type] = ()) -> Query:
+    """Return the query of a statement: its columns all have types.
+
+    Those without one get that of the columns that they are written to, or are texts.
+    """
     columns = output_columns(query)
     if all(column.type != UNTYPED for column in columns):
         return query
-    return with_types(query, [c.type for c in without_untyped(columns)], session)
+    wanted = [*targets, *[SYMBOL.with_null(True)] * len(columns)]
+    types = [
+        target if column.type == UNTYPED else column.type
+        for column, target in zip(columns, wanted, strict=False)
+    ]
+    return with_types(query, types, session)

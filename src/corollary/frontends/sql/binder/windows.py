@@ -16,7 +16,13 @@ from corollary.frontends.sql.binder.aggregates import (
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.session import BindingSession
-from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
+from corollary.frontends.sql.binder.values.conversions import (
+    as_known,
+    call,
+    convert,
+    integer,
+    is_untyped,
+)
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
 from corollary.frontends.sql.binder.widening import wrapped
 from corollary.frontends.sql.query_tree import (
@@ -173,6 +179,7 @@ def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Si
     if not 1 <= len(arguments) <= most:
         raise site.error("C1306", f"`{name}` takes 1 to {most} arguments.", f"write `{name}(x)`")
     value, *rest = arguments
+    value = as_known(value)
     if is_untyped(value):
         raise site.error(
             "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"

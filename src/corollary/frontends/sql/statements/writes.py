@@ -70,7 +70,7 @@ def rows_to_insert(
             value: exp.Expr = exp.column(labels[number], table="given")
             value = _assigned(value, given[number].type, table, column, statement.span)
         else:
-            value = exp.cast(exp.null(), _spark_type(column.type))
+            value = exp.cast(exp.null(), spark_type(column.type))
         values.append(exp.alias_(value, column.name, quoted=True))
     return exp.select(*values).from_(source)
 
@@ -126,7 +126,7 @@ def rows_to_update(
         )
     )
     after = [
-        exp.cast(exp.null(), _spark_type(column.type))
+        exp.cast(exp.null(), spark_type(column.type))
         if isinstance(assigned.get(at), exp.Null)
         else _assigned(assigned[at], types[at].type, table, column, statement.span)
         if at in assigned
@@ -179,8 +179,9 @@ def _assigned(
             span,
             f"write `CAST(… AS {sql_type(wanted)})`",
         )
-    return exp.cast(value, _spark_type(wanted))
+    return exp.cast(value, spark_type(wanted))
 
 
-def _spark_type(type_: Type) -> exp.DataType:
+def spark_type(type_: Type) -> exp.DataType:
+    """Return a type as a cast names it."""
     return exp.DataType.build(sql_type(type_), dialect="spark")

@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from corollary.data_class import dataclass
+from corollary.frontends.sql.parse import rewrite_tree
 from corollary.serve.postgres.catalog.functions import (
     EMPTY_TABLES,
     INFORMATION,
@@ -22,14 +23,13 @@ from corollary.serve.postgres.catalog.functions import (
     SYSTEM,
     catalog_tables,
 )
-from corollary.serve.postgres.inference import parameter_number
 from corollary.serve.postgres.messages import TEXT_FORMAT
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.translation import (
     is_clock,
     name_columns,
-    rewrite_tree,
+    parameter_number,
     timestamp_literal,
 )
 from corollary.serve.postgres.wire_types import TEXT

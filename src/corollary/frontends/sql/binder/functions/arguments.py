@@ -53,7 +53,7 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
     """
     wanted = next(type_ for type_ in _WANTED if type_.kind in kinds)
     if is_untyped(argument):
-        return ConstantValue(None, wanted.with_null(True), argument.span)
+        return convert(argument, wanted)
     type_ = argument.type
     if type_.kind is wanted.kind or (kinds == TIME and type_.is_date):
         return argument
@@ -141,7 +141,7 @@ def with_default(functor: str, default: Expression) -> SqlFunction:
 def numeric(argument: Expression, site: Site) -> Expression:
     """Return an argument that must be a number; an unsigned one becomes a decimal."""
     if is_untyped(argument):
-        return ConstantValue(None, NUMBER.with_null(True), argument.span)
+        return convert(argument, NUMBER)
     if argument.type.is_unsigned:
         return to_decimal(argument, 0, 20)
     if argument.type.kind not in NUMERIC:
@@ -153,6 +153,9 @@ def literal_integer(argument: Expression, site: Site) -> int:
     """Return the value of an argument that must be an integer literal."""
     if isinstance(argument, ConstantValue) and isinstance(argument.value, int):
         return argument.value
+    if site.session.unknown is not None and is_untyped(argument):
+        convert(argument, NUMBER)
+        return 0
     raise site.error(
         "C1306", f"`{site.name}` needs a literal number here.", "write it as a literal"
     )

@@ -24,7 +24,12 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.frontends.sql.binder.session import UNTYPED
-from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+from corollary.frontends.sql.query_tree import (
+    ConstantValue,
+    Expression,
+    FunctionCall,
+    UnknownValue,
+)
 from corollary.source import Span
 
 NUMBER_DIGITS = 20
@@ -41,6 +46,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def is_untyped(expression: Expression) -> bool:
     """Whether an expression is a `NULL` without a type."""
     return expression.type.precision < 0
+
+
+def as_known(expression: Expression) -> Expression:
+    """Return an expression; one of PostgreSQL's type `unknown` is a text if nothing says more."""
+    return expression.as_type(SYMBOL) if isinstance(expression, UnknownValue) else expression
 
 
 def constant(value: Value, type_: Type, span: Span | None = None) -> ConstantValue:
@@ -149,6 +159,8 @@ def common_type(expressions: list[Expression]) -> Type | None:
 def convert(expression: Expression, type_: Type) -> Expression:
     """Return an expression as a value of a wider type, as `common_type` gives it."""
     found = expression.type
+    if isinstance(expression, UnknownValue):
+        return expression.as_type(type_)
     if is_untyped(expression):
         return ConstantValue(None, type_.with_null(True), expression.span)
     if found.domain == type_.domain:
@@ -196,7 +208,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
         bits: the size of the integer asked for.
     """
     if is_untyped(expression):
-        return ConstantValue(None, target.with_null(True), expression.span)
+        return convert(expression, target)
     span = expression.span
     kind = expression.type.kind
     match target.kind:

@@ -148,7 +148,7 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
     """Return a date or timestamp and an interval together."""
     step = -interval if is_minus else interval
     if is_untyped(value):
-        value = ConstantValue(None, TIMESTAMP.with_null(True), value.span)
+        value = convert(value, TIMESTAMP)
     if value.type.is_symbol:
         raise unfit(site, value, DATE)
     if not value.type.is_time:

@@ -255,7 +255,7 @@ def _read_texts(arguments: Sequence[Expression], site: Site) -> Sequence[Express
         return arguments
     return [
         read_literal(each, wanted, site)
-        if isinstance(each, ConstantValue) and isinstance(each.value, str)
+        if isinstance(each, ConstantValue) and isinstance(each.value, str) and not is_untyped(each)
         else each
         for each in arguments
     ]
@@ -288,7 +288,7 @@ def compare(functor: str, left: Expression, right: Expression, site: Site) -> Ex
     """Return a comparison as a value: `eq ne lt le gt ge`, or `same`, which is never null."""
     both = aligned((left, right), site, "A comparison")
     if is_untyped(both[0]):
-        both = tuple(ConstantValue(None, SYMBOL.with_null(True), each.span) for each in both)
+        both = tuple(convert(each, SYMBOL) for each in both)
     if functor == "same":
         return FunctionCall("same", both, BOOL, site.span)
     return call(functor, both, BOOL, site.span)
@@ -297,7 +297,7 @@ def compare(functor: str, left: Expression, right: Expression, site: Site) -> Ex
 def condition(operand: Expression, site: Site, what: str) -> Expression:
     """Return an expression that must be a condition."""
     if is_untyped(operand):
-        return ConstantValue(None, BOOL.with_null(True), operand.span)
+        return convert(operand, BOOL)
     if not operand.type.is_bool:
         note = "compare it, as in `x <> 0`"
         found = type_name(operand.type)
