@@ -33,9 +33,10 @@ from click.testing import CliRunner
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
+from corollary.database.intake.evaluate_once import AskedProgram, FileLocations, run_once
 from corollary.database.options import LOCAL, DatabaseOptions
 from corollary.database.program.loaded_program import read_programs
+from corollary.database.state import DatabaseState
 from corollary.warehouse.formats.delimited import print_rows
 from oracles.evaluation import OracleError, OracleLimit, Type, evaluate, typed_rows, with_copies
 from oracles.records import term_of
@@ -98,8 +99,8 @@ def test_evaluation_writes_what_is_expected(
 ) -> None:
     feed(folder, monkeypatch)
     program = read_programs([folder / "program.dl"])
-    engine = create_engine(DatabaseOptions(LOCAL, bulk=bulk))
-    outcome = run_once(program, FileLocations(folder / "facts", tmp_path), AMPLE, engine=engine)
+    state = DatabaseState(create_engine(DatabaseOptions(LOCAL, bulk=bulk)), limits=AMPLE)
+    outcome = run_once(state, program, FileLocations(folder / "facts", tmp_path))
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:
         print_rows(table, printed, relation, directive)
@@ -186,7 +187,8 @@ def test_goals_give_the_tuples_that_they_match(
             values = [literal(value, t, case) for value, t in zip(bound, types, strict=True)]
             goal = f"`{directive.relation}`({', '.join([*values, *free])})"
             feed(folder, monkeypatch)
-            answers, table = query_once(program, goal, FileLocations(folder / "facts"), AMPLE)
+            asked = AskedProgram(program, FileLocations(folder / "facts"), AMPLE)
+            answers, table = asked.answers(goal)
             wanted = [row[len(bound) :] for row in rows if row[: len(bound)] == bound]
             assert answers.columns == tuple(free), goal
             assert typed_rows(to_python(table)) == typed_rows(wanted), goal

@@ -22,9 +22,10 @@ from corollary.core.arrow import empty_table, from_python, schema_of, to_python
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
 from corollary.core.values import decimal_value
-from corollary.database.engines import SparkFrames
+from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.intake import evaluate_once, pipeline
 from corollary.database.program.loaded_program import read_programs
+from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import source_of
@@ -43,6 +44,11 @@ def parsed(directory: Path, text: str) -> Any:
     file = directory / "program.dl"
     file.write_text(text)
     return read_programs([file])
+
+
+def run_on(spark: Any, program: Any, places: evaluate_once.FileLocations) -> Any:
+    state = DatabaseState(create_engine(), frames=SparkFrames(spark))
+    return evaluate_once.run_once(state, program, places)
 
 
 class Pipeline:
@@ -215,26 +221,22 @@ def test_a_one_shot_run_reads_and_writes(tmp_path: Path, spark: Any, format_: st
         f'.output path(IO=spark, format={format_}, filename="out/path")\n.output edge\n'
     )
     program, places = parsed(tmp_path, text), evaluate_once.FileLocations(tmp_path, tmp_path)
-    outcome = evaluate_once.run_once(program, places, frames=SparkFrames(spark))
+    outcome = run_on(spark, program, places)
     found = spark.read.format(format_).load(str(tmp_path / "out" / "path"))
     assert sorted(row.y for row in found.collect()) == ["a", "b"]
     assert [(each.relation, each.tuples) for each in outcome.written] == [("path", 2), ("edge", 2)]
     assert outcome.written[0].path == tmp_path / "out" / "path"
     with pytest.raises(InputError, match=r"C0989.*already exists(.|\n)*program.dl:5(.|\n)*mode="):
-        evaluate_once.run_once(program, places, frames=SparkFrames(spark))
+        run_on(spark, program, places)
     text = text.replace(f"format={format_}", f"format={format_}, mode=append")
-    evaluate_once.run_once(parsed(tmp_path, text), places, frames=SparkFrames(spark))
+    run_on(spark, parsed(tmp_path, text), places)
     assert spark.read.format(format_).load(str(tmp_path / "out" / "path")).count() == 4
 
 
 def test_outputs_that_cannot_be_written(tmp_path: Path, spark: Any) -> None:
     def run(said: str) -> None:
         text = f'{EDGE}edge(1, "a").\n.output edge(IO=spark, {said})\n'
-        evaluate_once.run_once(
-            parsed(tmp_path, text),
-            evaluate_once.FileLocations(tmp_path, tmp_path),
-            frames=SparkFrames(spark),
-        )
+        run_on(spark, parsed(tmp_path, text), evaluate_once.FileLocations(tmp_path, tmp_path))
 
     with pytest.raises(InputError, match=r"C0989.*delta(.|\n)*spark.jars.packages"):
         run('format="delta", filename="out"')

@@ -11,13 +11,15 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
+from corollary.database.engines import create_engine
 from corollary.database.intake.evaluate_once import (
     FileLocations,
     evaluate_views,
-    fill_engine,
+    load_facts,
 )
 from corollary.database.program.goals import AskedGoal, read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
+from corollary.database.state import DatabaseState
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parser import parse
@@ -38,12 +40,18 @@ def comparable(rows: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[str, str], .
 
 def prepared(text: str, facts: Rows) -> tuple[LoadedProgram, LocalEngine]:
     """Return a program and an engine that holds its facts, nothing evaluated yet."""
-    loaded = load_program(parse(SourceFile("random.dl", text)))
-    engine = fill_engine(loaded, FileLocations(), SilentConsole())
-    assert isinstance(engine, LocalEngine)
+    state = _with_facts(text, facts)
+    assert isinstance(state.engine, LocalEngine)
+    return state.loaded, state.engine
+
+
+def _with_facts(text: str, facts: Rows) -> DatabaseState:
+    state = DatabaseState(create_engine(), limits=LIMITS)
+    state.loaded = load_program(parse(SourceFile("random.dl", text)))
+    load_facts(state, FileLocations(), None)
     for name, rows in facts.items():
-        engine.insert(name, list(rows))
-    return loaded, engine
+        state.engine.insert(name, list(rows))
+    return state
 
 
 def package_result(text: str, facts: Rows, *, has_bodies: bool = True) -> dict[str, Any] | str:
@@ -51,13 +59,14 @@ def package_result(text: str, facts: Rows, *, has_bodies: bool = True) -> dict[s
 
     Without bodies, nobody asks for relations that are aggregated.
     """
-    loaded, engine = prepared(text, facts)
-    bodies = set() if has_bodies else {each.body for each in loaded.normal.aggregations}
-    names = [name for name, each in loaded.normal.relations.items() if each.is_declared]
+    state = _with_facts(text, facts)
+    normal, engine = state.loaded.normal, state.engine
+    bodies = set() if has_bodies else {each.body for each in normal.aggregations}
+    names = [name for name, each in normal.relations.items() if each.is_declared]
     asked = [name for name in names if name not in bodies]
     try:
         asked_or_all = None if has_bodies else asked
-        evaluate_views(loaded, engine, SilentConsole(), LIMITS, asked=asked_or_all)
+        evaluate_views(state, asked_or_all)
     except EvaluationError:
         return FAILED
     return {name: comparable(to_python(engine.read(name))) for name in asked}

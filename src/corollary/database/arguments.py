@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
@@ -51,17 +51,20 @@ def checked(**classes: Classes | AtLeast) -> Callable[[Callable[P, R]], Callable
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = signature(function).parameters
-        places = {
-            at: name
-            for at, (name, each) in enumerate(parameters.items())
-            if name in classes and each.kind is not Parameter.KEYWORD_ONLY
-        }
-        rest = next((at for at, name in places.items() if _takes_many(parameters[name])), None)
-        accepts_none = {name for name in classes if parameters[name].default is None}
+        @cache  # many functions are defined for each that is called
+        def describe() -> tuple[dict[int, str], int | None, set[str]]:
+            parameters = signature(function).parameters
+            places = {
+                at: name
+                for at, (name, each) in enumerate(parameters.items())
+                if name in classes and each.kind is not Parameter.KEYWORD_ONLY
+            }
+            many = (at for at, name in places.items() if _takes_many(parameters[name]))
+            accepts_none = {name for name in classes if parameters[name].default is None}
+            return places, next(many, None), accepts_none
 
         def check(name: str, value: object) -> None:
-            if value is None and name in accepts_none:
+            if value is None and name in describe()[2]:
                 return
             given = classes[name]
             accepted = int if isinstance(given, AtLeast) else given
@@ -79,6 +82,7 @@ def checked(**classes: Classes | AtLeast) -> Callable[[Callable[P, R]], Callable
 
         @wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> R:
+            places, rest, _ = describe()
             for at, value in enumerate(arguments):
                 name = places[rest] if rest is not None and at >= rest else places.get(at)
                 if name is not None:

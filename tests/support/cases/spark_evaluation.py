@@ -11,6 +11,7 @@ from corollary.core.plans import Plan
 from corollary.core.recorder import Recorder
 from corollary.database.intake.evaluate_once import FileLocations, run_once
 from corollary.database.program.loaded_program import read_programs
+from corollary.database.state import DatabaseState
 from corollary.engines.spark.engine import SparkEngine
 from corollary.warehouse.formats.delimited import print_rows
 
@@ -44,7 +45,8 @@ class QueryEngine(SparkEngine):
 def check(folder: Path, directory: Path, engine: SparkEngine) -> None:
     """Evaluate a case and compare what it writes and prints."""
     program = read_programs([folder / "program.dl"])
-    outcome = run_once(program, FileLocations(folder / "facts", directory), AMPLE, engine=engine)
+    state = DatabaseState(engine, limits=AMPLE)
+    outcome = run_once(state, program, FileLocations(folder / "facts", directory))
     printed = io.BytesIO()
     for directive, relation, table in outcome.printed:
         print_rows(table, printed, relation, directive)

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 import corollary
-from corollary.database.intake.evaluate_once import FileLocations, query_once, run_once
+from corollary.database.engines import create_engine
+from corollary.database.intake.evaluate_once import AskedProgram, FileLocations, run_once
+from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.frontends.datalog import parse
 from corollary.source import SourceFile
@@ -26,7 +28,8 @@ s(autoinc(), autoinc(), t) :- t = sum n : { q(n, _) }.
 
 
 def outputs(text: str, folder: Path) -> dict[str, str]:
-    run_once(parse(SourceFile("program.dl", text)), FileLocations(folder, folder))
+    program = parse(SourceFile("program.dl", text))
+    run_once(DatabaseState(create_engine()), program, FileLocations(folder, folder))
     return {each.stem: each.read_text() for each in folder.glob("*.csv")}
 
 
@@ -62,7 +65,7 @@ def test_aggregates_do_not_count(tmp_path: Path) -> None:
 def test_databases_and_goals_refuse_them(tmp_path: Path) -> None:
     program = parse(SourceFile("program.dl", PROGRAM))
     with pytest.raises(InputError, match="C0247"):
-        query_once(program, "q(n, x)", FileLocations(tmp_path, tmp_path))
+        AskedProgram(program, FileLocations(tmp_path, tmp_path)).answers("q(n, x)")
     path = tmp_path / "program.dl"
     path.write_text(PROGRAM)
     with corollary.open(None, engine="local") as db, pytest.raises(InputError, match="C0247"):

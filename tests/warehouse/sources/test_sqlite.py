@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from corollary.database.engines import create_engine
 from corollary.database.intake.evaluate_once import FileLocations, run_once
+from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
@@ -38,7 +40,8 @@ def asked(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def run(directory: Path, text: str = COPY) -> None:
-    run_once(parse(SourceFile("p.dl", text)), FileLocations(directory, directory))
+    program, places = parse(SourceFile("p.dl", text)), FileLocations(directory, directory)
+    run_once(DatabaseState(create_engine()), program, places)
 
 
 def test_rows_go_from_a_table_to_one_in_the_layout_of_souffle(tmp_path: Path) -> None:

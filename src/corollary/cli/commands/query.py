@@ -13,14 +13,14 @@ from corollary.cli.output import print_json, print_rows
 from corollary.cli.parameters import COUNT, Pair, family, functors, is_given, pair
 from corollary.cli.recording import echo
 from corollary.cli.served_command import ServedCommand
-from corollary.console import LONG_SECONDS
+from corollary.console import LONG_SECONDS, TerminalConsole
 from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.core.program import Program, Relation
-    from corollary.database.intake.evaluate_once import FileLocations
+    from corollary.core.program import Relation
+    from corollary.database.intake.evaluate_once import AskedProgram
     from corollary.database.sql.answer import SqlAnswer
 
 places_argument = click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
@@ -59,13 +59,14 @@ class QuestionOptions(SnapshotOptions, FileOptions, LimitOptions, WorkOutputOpti
             raise click.UsageError(f"{named}: it has its facts, leave out -F")
         return True
 
-    def read_program(self, places: tuple[str, ...]) -> "tuple[Program, FileLocations]":
-        """Return the program that is asked, and where its facts are."""
-        from corollary.database.intake.evaluate_once import FileLocations
+    def open_program(self, places: tuple[str, ...], console: TerminalConsole) -> "AskedProgram":
+        """Return the program that is asked."""
+        from corollary.database.intake.evaluate_once import AskedProgram, FileLocations
         from corollary.database.program.loaded_program import read_programs
 
         program = read_programs([Path(each) for each in places])
-        return program, FileLocations(self.facts, root=self.root)
+        located = FileLocations(self.facts, root=self.root)
+        return AskedProgram(program, located, self.limits, console, today=self.today)
 
 
 @click.command(cls=ServedCommand)
@@ -119,12 +120,8 @@ def command(
             with open_to_read(places[0], console, options.limits, log_queries=log) as database:
                 answers, table = options.view(database).answers(goal)
         else:
-            from corollary.database.intake.evaluate_once import query_once
-
-            program, source = options.read_program(places)
-            answers, table = query_once(
-                program, goal, source, options.limits, console, today=options.today
-            )
+            with options.open_program(places, console) as program:
+                answers, table = program.answers(goal)
         from corollary.database.program.goals import arrange
 
         print_answers(answers, arrange(table, order, limit), is_json=options.is_json)
@@ -186,11 +183,8 @@ def sql(
             with open_to_read(places[0], console, options.limits) as database:
                 answer = options.view(database).ask(question, None, values)
         else:
-            from corollary.database.sql.once import ask_once
-
-            program, source = options.read_program(places)
-            bounds: dict[str, Any] = {"limits": options.limits, "today": options.today}
-            answer = ask_once(program, question, values, source, console=console, **bounds)
+            with options.open_program(places, console) as program:
+                answer = program.ask(question, None, values)
         print_answer(answer, is_json=options.is_json)
 
 

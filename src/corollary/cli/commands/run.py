@@ -168,16 +168,19 @@ def _evaluate(
     """Evaluate a program once, and write its outputs to files."""
     from corollary.database.engines import create_engine
     from corollary.database.intake.evaluate_once import FileLocations, run_once
+    from corollary.database.state import DatabaseState
     from corollary.warehouse.formats.delimited import print_rows
     from corollary.warehouse.formats.dialect import printed_directive
 
-    engine = create_engine(maintenance.options)
+    state = DatabaseState(
+        create_engine(maintenance.options), limits=maintenance.limits, console=console
+    )
     if str(outputs) == "-":
         outputs = Path()
         directives = tuple(map(printed_directive, program.directives))
         program = replace(program, directives=directives)
     places = FileLocations(files.facts, outputs, files.root)
-    outcome = run_once(program, places, maintenance.limits, console, engine, today=files.today)
+    outcome = run_once(state, program, places, today=files.today)
     if output.is_json:
         outcome.warnings = tuple(without_allowed(outcome.warnings, console.allowed))
         print_json(_as_json(outcome))

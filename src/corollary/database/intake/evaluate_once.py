@@ -10,30 +10,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corollary.analysis.today import TODAY_RELATION
-from corollary.console import Console, Phase, SilentConsole
+from corollary.analysis.today import TODAY_RELATION, today_relation
+from corollary.console import Console, Phase
 from corollary.core.arrow import empty_table
-from corollary.core.engine import Engine, Limits, within_seconds
+from corollary.core.engine import Limits, within_seconds
+from corollary.core.plans import Plan
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
+from corollary.core.states import State
 from corollary.data_class import dataclass
+from corollary.database.access.read_access import ReadAccess
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames, create_engine
-from corollary.database.intake.bag_operations import counted_table
 from corollary.database.intake.day import unset_day
+from corollary.database.intake.operations import Operation, apply_operations
 from corollary.database.intake.row_numbers import number_rows
-from corollary.database.program.goals import read_goal
+from corollary.database.program.goals import AskedGoal
 from corollary.database.program.loaded_program import (
     LoadedProgram,
     load_program,
     refuse_counters,
 )
+from corollary.database.program.parts import MANUAL_PART, add_parts
 from corollary.database.reactions.keys import check_keys
+from corollary.database.state import DatabaseState
 from corollary.errors import Diagnostic, InputError, render
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.placing import place_strata
-from corollary.warehouse.copies import CopiesHandle, sum_counts
+from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import delimited
@@ -55,6 +60,8 @@ from corollary.warehouse.sources.file_listing import SourceLocation, is_single_f
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from corollary.database.warehouse_store import WarehouseStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,113 +133,106 @@ class EvaluationResult:
 
 
 def run_once(
-    program: Program,
-    places: FileLocations,
-    limits: Limits | None = None,
-    console: Console | None = None,
-    engine: Engine | None = None,
-    *,
-    frames: SparkFrames | None = None,
-    today: date | None = None,
+    state: DatabaseState, program: Program, places: FileLocations, *, today: date | None = None
 ) -> EvaluationResult:
     """Evaluate a program once and write its outputs; nothing is written if anything fails.
 
-    An engine that is passed must be empty, and is closed at the end. `IO=spark` reads and writes
-    through the session of `frames`, or a local one. `today` is what `today()` gives.
+    Args:
+        state: of an empty database in memory, which is closed at the end.
+        program: as written.
+        places: where its files are.
+        today: what `today()` gives.
 
     Raises:
         InputError: the program or a facts file is not acceptable, or a rule instance has no value.
         LimitError: a limit was hit.
     """
-    console = console or SilentConsole()
     began = time.monotonic()
-    frames = frames or SparkFrames()
-    with (
-        closing(engine or create_engine()) as used,
-        within_seconds(limits),
-    ):
-        loaded = load_program(program)
+    with closing(state), within_seconds(state.limits):
+        loaded = state.loaded = load_program(program)
         targets = output_paths(loaded, places)
-        fill_engine(loaded, places, console, used, frames, today=today)
-        asked = loaded.written_relations
-
-        def evaluate(relation: str) -> None:
-            evaluate_views(loaded, used, console, limits or Limits(), asked=(relation,))
-
-        number_rows(loaded.normal, used, evaluate)
-        evaluate_views(loaded, used, console, limits or Limits(), asked=asked)
-        console.enter(Phase.STORE)
-        outcome = write_results(loaded, used, places, targets, frames)
-    console.enter(Phase.OTHER)
+        load_facts(state, places, today)
+        number_rows(loaded.normal, state.engine, lambda name: evaluate_views(state, (name,)))
+        evaluate_views(state, loaded.written_relations)
+        state.console.enter(Phase.STORE)
+        outcome = write_results(state, places, targets)
+    state.console.enter(Phase.OTHER)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def query_once(
-    program: Program,
-    text: str,
-    places: FileLocations,
-    limits: Limits | None = None,
-    console: Console | None = None,
-    *,
-    today: date | None = None,
-) -> "tuple[Relation, pa.Table]":
-    """Return the relation of a goal's answers (a column per variable) and its rows."""
-    console = console or SilentConsole()
-    with within_seconds(limits):
-        loaded = load_program(program)
-        refuse_counters(program)
-        goal = read_goal(loaded, text)
-        engine = fill_engine(replace(loaded, normal=goal.program), places, console, today=today)
-        answers = goal.answers
-        engine.declare({answers.name: answers})
-        console.enter(Phase.EVALUATE)
-        plan = solve(goal.program, goal.literal, engine.statistics())
-        engine.run(plan, ProgressRecorder(console), limits or Limits())
-    console.enter(Phase.OTHER)
-    return answers, engine.read(answers.name)
+class AskedProgram(ReadAccess):
+    """A database in memory of a program: facts are read with the first question about them.
+
+    No view is stored: each question derives what it needs.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        places: FileLocations,
+        limits: Limits | None = None,
+        console: Console | None = None,
+        *,
+        today: date | None = None,
+    ) -> None:
+        super().__init__(DatabaseState(create_engine(), limits=limits, console=console))
+        self._program, self._places, self._today = program, places, today
+        self._has_facts = False
+
+    def refresh(self) -> None:
+        """Load the program, with the first question."""
+        state = self._state
+        if state.program is self._program:
+            return
+        loaded = load_program(self._program)
+        refuse_counters(self._program)
+        if self._today is not None:
+            relations = {**loaded.normal.relations, TODAY_RELATION: today_relation()}
+            loaded = replace(loaded, normal=replace(loaded.normal, relations=relations))
+        state.loaded = loaded
+
+    def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
+        if not self._has_facts:
+            load_facts(self._state, self._places, self._today)
+            self._has_facts = True
+        return super()._solve(asked)
+
+    def _plan(self, asked: AskedGoal) -> Plan:
+        return solve(asked.program, asked.literal, self._state.engine.statistics())
+
+    @property
+    def _history(self) -> "WarehouseStore":
+        raise InputError.of(
+            "C1376", "A program has no history.", None, "ask a warehouse, or leave out `AS OF`"
+        )
 
 
-def fill_engine(
-    loaded: LoadedProgram,
-    places: FileLocations,
-    console: Console,
-    engine: Engine | None = None,
-    frames: SparkFrames | None = None,
-    *,
-    today: date | None = None,
-) -> Engine:
-    """Return an engine with the facts, the inputs and the day; the local one if none is given.
+def load_facts(state: DatabaseState, places: FileLocations, today: date | None) -> None:
+    """Give an empty engine the facts of the program, its inputs and the day.
 
     Raises:
         InputError: a facts file is not acceptable, or the program needs a day.
         ConstraintError: two tuples of a base relation have the same key.
     """
-    engine = engine or create_engine()
-    normal = loaded.normal
+    loaded, engine = state.loaded, state.engine
+    bases = (name for name, each in loaded.normal.relations.items() if not each.is_derived)
+    normal = add_parts(loaded.normal, dict.fromkeys(bases, (MANUAL_PART,)))
     engine.declare(normal.relations)
-    console.enter(Phase.READ)
-    if TODAY_RELATION in normal.relations:
-        if today is None:
-            raise unset_day()
-        engine.insert(TODAY_RELATION, [(today,)])
-    counted: dict[str, list[pa.Table]] = {normal.bases[bag]: [] for bag in normal.bags}
-    for name, rows in normal.facts.items():
-        if name in counted:
-            counted[name].append(counted_table(normal, name, rows))
-        else:
-            engine.insert(name, rows)
-    for name, table in read_inputs(loaded, places, console, frames or SparkFrames()):
-        base = normal.bases.get(name, name)
-        if base in counted:
-            counted[base].append(counted_table(normal, name, table))
-        else:
-            engine.insert(base, table)
-    for name, tables in counted.items():
-        if tables:
-            engine.insert(name, sum_counts(tables, normal.relations[name]))
+    state.console.enter(Phase.READ)
+
+    def operations() -> Iterator[Operation]:
+        if TODAY_RELATION in normal.relations:
+            if today is None:
+                raise unset_day()
+            yield Operation(State.ADDED, TODAY_RELATION, [(today,)])
+        for name, rows in normal.facts.items():
+            yield Operation(State.ADDED, name, rows)
+        for name, table in read_inputs(loaded, places, state.console, state.frames):
+            yield Operation(State.ADDED, name, table)
+
+    apply_operations(engine, normal, operations(), state.limits)
     check_keys(engine, None, loaded, Limits())
-    return engine
 
 
 def read_inputs(
@@ -325,20 +325,14 @@ def _read_source(
     return change.added
 
 
-def evaluate_views(
-    loaded: LoadedProgram,
-    engine: Engine,
-    console: Console,
-    limits: Limits,
-    *,
-    asked: Collection[str] | None = None,
-) -> None:
+def evaluate_views(state: DatabaseState, asked: Collection[str] | None = None) -> None:
     """Evaluate every derived relation; those that nobody asks for need not be stored."""
-    console.enter(Phase.PLAN)
-    placed = place_strata(engine, loaded.normal, loaded.normal)
+    engine, normal = state.engine, state.loaded.normal
+    state.console.enter(Phase.PLAN)
+    placed = place_strata(engine, normal, normal)
     plan = seminaive.plan_program(placed.after, engine.statistics(), placed.places, asked)
-    console.enter(Phase.EVALUATE)
-    engine.run(plan, ProgressRecorder(console), limits)
+    state.console.enter(Phase.EVALUATE)
+    engine.run(plan, ProgressRecorder(state.console), state.limits)
 
 
 def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive, Path | None]:
@@ -369,13 +363,10 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
 
 
 def write_results(
-    loaded: LoadedProgram,
-    engine: Engine,
-    places: FileLocations,
-    targets: dict[Directive, Path | None],
-    frames: SparkFrames,
+    state: DatabaseState, places: FileLocations, targets: dict[Directive, Path | None]
 ) -> EvaluationResult:
     """Write the outputs: those through Spark one after the other, then all others or none."""
+    loaded, engine = state.loaded, state.engine
     outcome = EvaluationResult(warnings=loaded.checked.warnings)
     files: list[OutputFile] = []
     databases: list[SqliteOutput] = []
@@ -392,7 +383,7 @@ def write_results(
         elif directive in targets:
             table, path = handle.table(), targets[directive]
             if is_spark_io(directive):
-                frames.write(table, relation, directive, path)
+                state.frames.write(table, relation, directive, path)
                 shown = (Path() if path is None else places.outputs) / display_name(directive)
             else:
                 assert path is not None
