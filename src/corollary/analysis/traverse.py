@@ -124,13 +124,12 @@ def all_variables_in(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.Variab
 
 
 ChangeTerm = Callable[[logic.Term], logic.Term]
+ChangeAtom = Callable[[logic.Atom], logic.Atom]
 """Changes a term; what is inside of it is changed already."""
 
 
 def map_term(
-    term: logic.Term,
-    change: ChangeTerm,
-    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+    term: logic.Term, change: ChangeTerm, change_atom: ChangeAtom | None = None
 ) -> logic.Term:
     """Return a term that is changed, and all that is inside of it, aggregates too."""
 
@@ -150,9 +149,7 @@ def map_term(
 
 
 def map_atom(
-    atom: logic.Atom,
-    change: ChangeTerm,
-    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+    atom: logic.Atom, change: ChangeTerm, change_atom: ChangeAtom | None = None
 ) -> logic.Atom:
     """Return an atom with its terms changed, and then itself."""
     arguments = tuple(map_term(each, change, change_atom) for each in atom.arguments)
@@ -161,9 +158,7 @@ def map_atom(
 
 
 def map_body(
-    items: tuple[logic.BodyItem, ...],
-    change: ChangeTerm,
-    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+    items: tuple[logic.BodyItem, ...], change: ChangeTerm, change_atom: ChangeAtom | None = None
 ) -> tuple[logic.BodyItem, ...]:
     """Return a body with its terms changed, and then its atoms, those inside aggregates first."""
 
@@ -188,9 +183,7 @@ def map_body(
 
 
 def map_clause(
-    clause: logic.Clause,
-    change: ChangeTerm,
-    change_atom: Callable[[logic.Atom], logic.Atom] | None = None,
+    clause: logic.Clause, change: ChangeTerm, change_atom: ChangeAtom | None = None
 ) -> logic.Clause:
     """Return a clause with its terms changed, and then its atoms."""
     heads = tuple(map_atom(each, change, change_atom) for each in clause.heads)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from corollary.core.plans import Evaluation, RecordTrace, Within
 from corollary.data_class import dataclass
@@ -37,8 +37,10 @@ class JobRecord:
         }
 
 
-class Recorder(Protocol):
-    """Receives the events of a run from an engine."""
+class Recorder:
+    """Receives the events of a run from an engine; those that it has no use for are ignored."""
+
+    __slots__ = ()
 
     def procedure(self, name: str) -> None:
         """A procedure begins."""
@@ -77,7 +79,7 @@ class Recorder(Protocol):
 
 
 @dataclass(slots=True)
-class CountingRecorder:
+class CountingRecorder(Recorder):
     """A recorder that counts tuples and rounds."""
 
     derived: Counter[str] = field(default_factory=Counter)
@@ -88,33 +90,10 @@ class CountingRecorder:
         """Remember the procedure to count rounds for."""
         self.current = name
 
-    def end(self, name: str, handled: int) -> None:
-        """Ignored."""
-
     def step(self, step: Evaluation, size: int, led: int) -> None:  # noqa: ARG002
         """Count the tuples of a step under its target."""
         self.derived[step.target] += size
 
-    def touched(self, relation: str, count: int) -> None:
-        """Ignored."""
-
     def round(self, count: int = 1) -> None:
         """Count rounds of the current procedure."""
         self.rounds[self.current] += count
-
-    def probe(self, relation: str, rows: int) -> None:
-        """Ignored."""
-
-    def bulk(self) -> None:
-        """Ignored."""
-
-    def job(self, job: JobRecord) -> None:
-        """Ignored."""
-
-    def switch(self, within: Within, rows: int) -> None:
-        """Ignored."""
-
-    def row(
-        self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int
-    ) -> None:
-        """Ignored."""

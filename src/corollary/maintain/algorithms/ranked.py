@@ -40,14 +40,15 @@ from collections.abc import Iterator, Sequence
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import Condition, Literal, Rule, Variable, Wildcard, head_arguments
 from corollary.core.pipeline import Reference
-from corollary.core.plans import CancelOut, Extend, Loop, Remove, Role, Step
+from corollary.core.plans import CancelOut, Remove, Step, working_relation
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.maintain import delta, payload
 from corollary.maintain.algorithms.seminaive import insert
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
-from corollary.maintain.trace import derive_by_rule, record_whole, trace_rows
+from corollary.maintain.suspension import suspend_unsupported
+from corollary.maintain.trace import trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -116,60 +117,25 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
             head=head,
         )
 
-    steps, bodies = delta.seed_bodies(
-        draft, delta.unchanged_rules(draft, stratum.relations), members, State.REMOVED, remove
+    seeds = delta.seed_bodies(
+        draft, delta.unchanged_rules(draft, members), members, State.REMOVED, remove
     )
-    if not any(bodies.values()):
-        return []
-    check: list[Step] = []
-    extend: list[Step] = []
-    follow: list[Step] = []
-    take_out: list[Step] = []
-    for name in members:
-        candidate = draft.working_relation(name, "candidate", NUMBER)
-        kept, lost = (
-            draft.working_relation(name, "kept", NUMBER),
-            draft.working_relation(name, "lost", NUMBER),
-        )
-        suspended, out = (
-            draft.working_relation(name, "suspended", NUMBER),
-            draft.working_relation(name, "out"),
-        )
-        steps += derive_by_rule(
-            draft, candidate, bodies[name], name, "candidates", role=Role.CHECKED
-        )
-        check += derive_by_rule(
-            draft, kept, _supports(name, stratum, draft), name, "kept", is_disqualifying=True
-        )
-        check.append(
-            draft.copy(
-                lost,
-                Reference(candidate),
-                without=(Reference(kept),),
-                role=Role.SUSPENDED,
-                about=name,
-            )
-        )
-        check += record_whole(draft, name, lost, "suspended")
-        extend.append(Extend(suspended, lost))
-        follow += derive_by_rule(
-            draft,
-            candidate,
-            _dependents(name, stratum, draft),
-            name,
-            "candidates",
-            without=(Reference(suspended),),
-            role=Role.CHECKED,
-        )
-        take_out += [
+
+    def take_out(name: str) -> list[Step]:
+        suspended, out = working_relation(name, "suspended"), draft.working_relation(name, "out")
+        return [
             draft.copy(out, Reference(suspended)),
             Remove(name, out),
             Remove(payload.rank_relation(draft, name), suspended),
         ]
-    candidates = tuple(
-        Reference(draft.working_relation(name, "candidate", NUMBER)) for name in members
+
+    return suspend_unsupported(
+        draft,
+        seeds,
+        lambda name: _supports(name, stratum, draft),
+        lambda name: _dependents(name, stratum, draft),
+        take_out,
     )
-    return [*steps, Loop((*check, *extend, *follow), candidates), *take_out]
 
 
 def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:

@@ -57,7 +57,7 @@ from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.logic import Condition, Literal, Rule, Variable, Wildcard, head_arguments
 from corollary.core.pipeline import Links, Reference
-from corollary.core.plans import Role, Step
+from corollary.core.plans import Step
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.maintain import delta, payload
@@ -65,7 +65,8 @@ from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import RANK_VARIABLE
 from corollary.maintain.sip import Goal
 from corollary.maintain.stair_bodies import StairBodies, StairTables, make_led_body, stored_tables
-from corollary.maintain.trace import INSERTION, derive_by_rule, record_whole, trace_rows
+from corollary.maintain.suspension import suspend_unsupported
+from corollary.maintain.trace import INSERTION, derive_by_rule, trace_rows
 
 
 def plan(stratum: Stratum, draft: Draft) -> list[Step]:
@@ -119,49 +120,10 @@ class StairSteps(StairBodies):
             stored = [self.stored_stair(rule)]
             return self.supports(rule, lead, position, lower=State.OLD, goals=stored)
 
-        steps, bodies = delta.seed_bodies(
+        seeds = delta.seed_bodies(
             draft, delta.unchanged_rules(draft, members), members, State.REMOVED, remove
         )
-        if not any(bodies.values()):
-            return []
-        check: list[Step] = []
-        extend: list[Step] = []
-        follow: list[Step] = []
-        take_out: list[Step] = []
-        for name in members:
-            candidate, kept, lost, suspended = (
-                draft.working_relation(name, role, NUMBER)
-                for role in ("candidate", "kept", "lost", "suspended")
-            )
-            steps += derive_by_rule(
-                draft, candidate, bodies[name], name, "candidates", role=Role.CHECKED
-            )
-            check += derive_by_rule(
-                draft, kept, self._keeping(name), name, "kept", is_disqualifying=True
-            )
-            check.append(
-                draft.copy(
-                    lost,
-                    Reference(candidate),
-                    without=(Reference(kept),),
-                    role=Role.SUSPENDED,
-                    about=name,
-                )
-            )
-            check += record_whole(draft, name, lost, "suspended")
-            extend.append(plans.Extend(suspended, lost))
-            follow += derive_by_rule(
-                draft,
-                candidate,
-                self._dependents(name),
-                name,
-                "candidates",
-                without=(Reference(suspended),),
-                role=Role.CHECKED,
-            )
-            take_out += self._take_out(name)
-        candidates = tuple(Reference(plans.working_relation(name, "candidate")) for name in members)
-        return [*steps, plans.Loop((*check, *extend, *follow), candidates), *take_out]
+        return suspend_unsupported(draft, seeds, self._keeping, self._dependents, self._take_out)
 
     def _keeping(self, name: str) -> Iterator[Body]:
         """Yield the bodies of (2): a candidate has an instance of living premises below it."""

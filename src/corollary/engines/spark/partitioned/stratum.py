@@ -20,7 +20,7 @@ import pyarrow as pa
 from corollary.core import plans
 from corollary.core.engine import Limits, deadline_start
 from corollary.core.program import Relation
-from corollary.core.recorder import JobRecord, Recorder
+from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES
 from corollary.core.user_functors.loading import loaded_modules
 from corollary.core.user_functors.registration import registered_functions
@@ -113,7 +113,7 @@ class RelationChange:
 
 
 @dataclass(slots=True)
-class TaskRecorder:
+class TaskRecorder(Recorder):
     """A recorder that adds up, so that the driver can report the sum over all tasks.
 
     Attributes:
@@ -129,9 +129,6 @@ class TaskRecorder:
     switched: Counter[int] = field(default_factory=Counter)
     rows: list[tuple[int, Mapping[str, tuple[pa.Table, ...]], int]] = field(default_factory=list)
 
-    def procedure(self, name: str) -> None:
-        """Nothing to record."""
-
     def end(self, name: str, handled: int) -> None:  # noqa: ARG002
         """Record the rows so far."""
         self.handled = handled
@@ -142,9 +139,6 @@ class TaskRecorder:
         self.sizes[number] += size
         self.led[number] += led
 
-    def touched(self, relation: str, count: int) -> None:
-        """Ignored: groups are counted on the driver."""
-
     def round(self, count: int = 1) -> None:
         """Count rounds."""
         self.rounds += count
@@ -152,12 +146,6 @@ class TaskRecorder:
     def probe(self, relation: str, rows: int) -> None:
         """Add to the probes of a relation."""
         self.probes[relation] += rows
-
-    def bulk(self) -> None:
-        """Ignored: a stratum in tasks is placed there."""
-
-    def job(self, job: JobRecord) -> None:
-        """Ignored: tasks start no jobs."""
 
     def switch(self, within: plans.Within, rows: int) -> None:
         """Record steps that exceeded their budget, and after how many rows."""
