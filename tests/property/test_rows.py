@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+import corollary
+from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.engines.local import prepared_plan
 from corollary.engines.local.evaluation import derivation, row_stages
@@ -61,6 +65,67 @@ p(x, y) :- f(x), e(x, y, 3).
     judged.step(({"e": {(1, 2, 3), (1, 4, 5), (2, 2, 3), (2, 3, 4)}, "f": {(1,)}}, {}))
     judged.step(({"e": {(2, 9, 3), (2, 8, 1)}, "f": {(2,)}}, {"e": {(1, 2, 3)}}))
     judged.db.close()
+
+
+EXPRESSIONS = (
+    "a + b",
+    "a - b",
+    "a * b",
+    "a * to_decimal(n, 0)",
+    "multiply(a, b, 5)",
+    "multiply(a, b, 4)",
+    "to_decimal(a, 3)",
+    "to_decimal(b, 2)",
+    "to_decimal(n * n - n, 2)",
+    "if(is_null(a), b, to_decimal(n, 3))",
+)
+"""Of `a` with two digits, `b` with three and `n` with none."""
+
+
+def decimals(digits: int) -> st.SearchStrategy[Decimal | None]:
+    """Small ones, some at the end of what is in a code, some with too many digits for a product."""
+    units = st.one_of(
+        st.integers(-1000, 1000), st.integers(-(2**62), 2**62), st.integers(-(10**25), 10**25)
+    )
+    return st.none() | units.map(lambda each: Decimal(each).scaleb(-digits))
+
+
+@unhurried(EXAMPLES)
+@given(
+    st.lists(
+        st.tuples(decimals(2), decimals(3), st.none() | st.integers(-(2**31), 2**31 - 1)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_arithmetic_of_rows_is_that_of_vectors(
+    rows: list[tuple[Decimal | None, Decimal | None, int | None]],
+) -> None:
+    rules = [
+        f"v({at}, i, to_string(x)) :- t(i, a, b, n), x = {each}.\n"
+        for at, each in enumerate(EXPRESSIONS)
+    ]
+    text = """
+        .decl t(i: number, a: decimal(30,2)?, b: decimal(30,3)?, n: number?)
+        .decl v(at: number, i: number, x: symbol?)
+    """ + "".join(rules)
+    answers = []
+    for few in (64, 0):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            corollary.open(None, engine="local") as opened,
+        ):
+            patch.setattr(row_stages, "FEW_TUPLES", few)
+            opened.load(text=text)
+            faults = []
+            for at, row in enumerate(rows):
+                try:
+                    with opened.transaction() as transaction:
+                        transaction.insert("t", [(at, *row)])
+                except corollary.EvaluationError as error:
+                    faults.append(str(error))
+            answers.append((faults, to_python(opened.relation("v").arrow())))
+    assert answers[0] == answers[1]
 
 
 # --- mutants -------------------------------------------------------------------------------------

@@ -509,16 +509,18 @@ class Engine(Protocol):
         self,
         relation: str,
         bound: tuple[int, ...],
-        values: Sequence[Any],
+        rows: "Sequence[tuple[Any, ...]] | pa.Table",
         columns: Sequence[int],
-        max_rows: int,
+        max_rows: int | None = None,
     ) -> "list[pa.Array | pa.ChunkedArray] | None":
-        """Return columns of the tuples of NEW with some values; None if many, or elsewhere.
+        """Return columns of the tuples of NEW with some values, each once.
+
+        None if they are many, or elsewhere.
 
         Args:
             relation: the relation.
             bound: some of its columns, in ascending order, at least one.
-            values: the value of each of them, not null.
+            rows: the values of these.
             columns: those to return.
             max_rows: the number of tuples that are returned at most.
         """

@@ -66,7 +66,6 @@ def plan_key_matches(
     relation: str,
     determinants: Sequence[int],
     into: str,
-    given: str | None = None,
 ) -> Plan:
     """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
 
@@ -77,11 +76,10 @@ def plan_key_matches(
         relation: the relation.
         determinants: the columns.
         into: receives the tuples.
-        given: a relation of the same columns, to agree with its tuples instead of added ones.
     """
     draft = _new_draft(program)
-    added = Reference(relation, State.ADDED) if given is None else Reference(given)
-    draft.types |= dict.fromkeys((into, added.relation), draft.types[relation])
+    added = Reference(relation, State.ADDED)
+    draft.types[into] = draft.types[relation]
     columns = draft.variables(relation)
     key: tuple[Slot, ...] = tuple(
         column if at in determinants else Wildcard() for at, column in enumerate(columns)

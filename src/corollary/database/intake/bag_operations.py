@@ -16,12 +16,10 @@ from corollary.core.arrow import from_python, schema_of
 from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import Engine, Limits, LocalTable, TableHandle
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
-from corollary.database.program.parts import MANUAL_PART, relations_with_parts, working_copy
+from corollary.database.program.parts import MANUAL_PART, find_agreeing, relations_with_parts
 from corollary.errors import InputError
-from corollary.maintain.base_plans import plan_key_lookup
 from corollary.warehouse.copies import (
     CopiesHandle,
     Counts,
@@ -190,22 +188,11 @@ def _counts_of(
     counts = np.zeros(rows.num_rows, np.int64)
     if not rows.num_rows or not engine.size(relation):
         return counts
-    shape = program.relations[relation]
-    positions = range(shape.arity - 1)
-    keys = replace(working_copy(shape, "keys"), columns=shape.columns[:-1], types=shape.types[:-1])
-    found = working_copy(shape, "found")
-    made = {each.name: each for each in (keys, found)}
-    engine.declare(made)
-    try:
-        engine.insert(keys.name, rows)
-        engine.run(
-            plan_key_lookup(program, relation, keys, positions, found.name),
-            CountingRecorder(),
-            limits,
-        )
-        known, known_counts = split_counts(engine.read(found.name))
-    finally:
-        engine.drop(made)
+    columns = range(program.relations[relation].arity - 1)
+    found = find_agreeing(engine, program, relation, rows, columns=columns, limits=limits)
+    known, known_counts = split_counts(found)
+    if not known.num_rows:
+        return counts
     both = pa.concat_tables([rows, known.cast(rows.schema)])
     _, places = distinct_rows(both)
     asked = np.empty(rows.num_rows, np.int64)

@@ -21,6 +21,7 @@ from corollary.database.program.parts import (
     TEXT_PART,
     add_parts,
     describe_parts,
+    find_agreeing,
     find_asserted,
     relations_with_parts,
     working_copy,
@@ -28,7 +29,6 @@ from corollary.database.program.parts import (
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,
-    plan_key_lookup,
     plan_union_of_parts,
 )
 
@@ -260,21 +260,11 @@ def _find_by_key(
     """Return the tuples of a part that have the values of an operation in the columns of a key."""
     if target is None:
         return ()
-    relation = program.relations[target]
-    positions = [relation.columns.index(name) for name in operation.key]
-    types = tuple(relation.types[at] for at in positions)
-    keys = replace(working_copy(relation, "keys"), columns=operation.key, types=types)
-    found = working_copy(relation, "found")
-    made = {each.name: each for each in (keys, found)}
-    engine.declare(made)
-    try:
-        for rows in _slices(operation.rows):
-            engine.insert(keys.name, rows)
-        plan = plan_key_lookup(program, target, keys, positions, found.name)
-        engine.run(plan, CountingRecorder(), limits)
-        return engine.read(found.name)
-    finally:
-        engine.drop(made)
+    positions = [program.relations[target].columns.index(name) for name in operation.key]
+    return pa.concat_tables(
+        find_agreeing(engine, program, target, rows, columns=positions, limits=limits)
+        for rows in _slices(operation.rows)
+    )
 
 
 def _slices(rows: Any) -> Iterator[Any]:

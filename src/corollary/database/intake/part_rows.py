@@ -50,8 +50,9 @@ class PartRows:
             return self._empty
         state = self._state
         normal = state.loaded.normal
+        keys = rows.select(list(columns))
         return find_agreeing(
-            state.engine, normal, self._at, rows, columns=columns, limits=state.limits
+            state.engine, normal, self._at, keys, columns=columns, limits=state.limits
         )
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from corollary.core.arrow import from_python, to_python
+from corollary.core.arrow import to_python
 from corollary.core.engine import Engine, Limits
 from corollary.core.logic import Value
 from corollary.core.plans import working_relation
@@ -12,7 +12,7 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.core.values import comparable_row
-from corollary.maintain.base_plans import plan_key_matches
+from corollary.maintain.base_plans import plan_key_lookup
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,21 +105,35 @@ def find_agreeing(
     engine: Engine,
     normal: NormalProgram,
     at: str,
-    rows: "pa.Table",
+    rows: "Sequence[Row] | pa.Table",
     *,
     columns: Sequence[int],
     limits: Limits,
 ) -> "pa.Table":
-    """Return the tuples of a part that agree with one of some rows in some columns, each once."""
-    given, found = (working_copy(normal.relations[at], role) for role in ("given", "found"))
-    engine.declare({each.name: each for each in (given, found)})
+    """Return the tuples of a part that have the values of one of some rows, each once."""
+    relation = normal.relations[at]
+    if columns:
+        import pyarrow as pa
+
+        there = engine.lookup(at, tuple(columns), rows, range(relation.arity))
+        if there is not None:
+            return pa.table(there, list(relation.columns))
+    keys, found = (working_copy(relation, role) for role in ("keys", "found"))
+    names, types = relation.columns, relation.types
+    keys = replace(
+        keys,
+        columns=tuple(names[each] for each in columns),
+        types=tuple(types[each] for each in columns),
+    )
+    engine.declare({each.name: each for each in (keys, found)})
     try:
-        engine.insert(given.name, rows)
-        plan = plan_key_matches(normal, at, columns, found.name, given.name)
-        engine.run(plan, CountingRecorder(), limits)
+        engine.insert(keys.name, rows)
+        engine.run(
+            plan_key_lookup(normal, at, keys, columns, found.name), CountingRecorder(), limits
+        )
         return engine.read(found.name)
     finally:
-        engine.drop([given.name, found.name])
+        engine.drop([keys.name, found.name])
 
 
 def find_asserted(
@@ -134,12 +148,10 @@ def find_asserted(
     for part, at in normal.parts.get(normal.bases.get(counts, counts), {}).items():
         if not engine.size(at):
             continue
-        relation, arity = normal.relations[at], len(rows[0])
+        arity = len(rows[0])
         there: set[tuple[tuple[str, str], ...]] = {()}
         if arity:
-            asked = [(*row, 0) for row in rows] if relation.arity > arity else rows
-            table = from_python(asked, relation)
-            agreeing = find_agreeing(engine, normal, at, table, columns=range(arity), limits=limits)
+            agreeing = find_agreeing(engine, normal, at, rows, columns=range(arity), limits=limits)
             there = {comparable_row(row[:arity]) for row in to_python(agreeing)}
         held = [row for row in rows if comparable_row(row) in there]
         if held:

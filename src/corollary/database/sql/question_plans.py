@@ -116,8 +116,8 @@ class Lookup:
         if self.columns is None:
             return None
         read = list(dict.fromkeys(_stored_columns(self.columns)))
-        bound = [values[each] for each in self.names]
-        found = engine.lookup(self.relation, self.bound, bound, read, LOOKUP_MAX_ROWS)
+        row = tuple(values[each] for each in self.names)
+        found = engine.lookup(self.relation, self.bound, [row], read, LOOKUP_MAX_ROWS)
         if found is None:
             return None
         stored, size = dict(zip(read, found, strict=True)), len(found[0])

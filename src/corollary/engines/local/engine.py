@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import NO_VIOLATIONS, DependencyCheck, Violations
+from corollary.core.arrow import NO_VIOLATIONS, DependencyCheck, Violations, to_python
 from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
@@ -38,11 +38,12 @@ from corollary.core.types import Type
 from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
 from corollary.engines.local.evaluation import row_stages
+from corollary.engines.local.evaluation.matches import agreeing_words
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import LayoutFamily
+from corollary.engines.local.storage.layout import LayoutFamily, Row
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
@@ -115,8 +116,8 @@ class LocalEngine:
         """Add tuples to the NEW state of a relation; those that it contains have no effect."""
         self._written.add(relation)
         table = self._tables[relation]
-        if isinstance(rows, Sequence) and len(rows) <= row_stages.FEW_TUPLES:
-            table.insert_rows(self._dictionary.encode_rows(rows, table.types))
+        if len(rows) <= row_stages.FEW_TUPLES:
+            table.insert_rows(self._encode_few(rows, table.types))
         else:
             table.insert(*self._encode(relation, rows))
 
@@ -124,13 +125,20 @@ class LocalEngine:
         """Remove tuples from the NEW state of a relation; those not in it have no effect."""
         self._written.add(relation)
         table = self._tables[relation]
-        if isinstance(rows, Sequence) and len(rows) <= row_stages.FEW_TUPLES:
-            table.delete_rows(self._dictionary.encode_rows(rows, table.types))
+        if len(rows) <= row_stages.FEW_TUPLES:
+            table.delete_rows(self._encode_few(rows, table.types))
         else:
             table.delete(*self._encode(relation, rows))
 
     def prefetch(self, lookups: Iterable[RowLookup]) -> None:
         """Do nothing: all tuples are here."""
+
+    def _encode_few(
+        self, rows: Sequence[tuple[Any, ...]] | pa.Table, types: tuple[Type, ...]
+    ) -> list[Row]:
+        """Return the codes of few rows."""
+        values = rows if isinstance(rows, Sequence) else to_python(rows)
+        return self._dictionary.encode_rows(values, types)
 
     def _encode(
         self,
@@ -241,28 +249,23 @@ class LocalEngine:
         self,
         relation: str,
         bound: tuple[int, ...],
-        values: Sequence[Any],
+        rows: Sequence[tuple[Any, ...]] | pa.Table,
         columns: Sequence[int],
-        max_rows: int,
+        max_rows: int | None = None,
     ) -> list[pa.Array | pa.ChunkedArray] | None:
         """Return columns of the tuples of NEW with some values; None if many, or elsewhere."""
         table = self._tables[relation]
         if table.is_remote(State.NEW):
             return None
-        order = table.order_for(bound)
-        dictionary, types = self._dictionary, table.types
-        given = dict(zip(bound, values, strict=True))
-        keys = [
-            dictionary.encode_python([given[each]], types[each]) for each in order[: len(bound)]
-        ]
-        words = table.arrangement(order).with_key(keys)
-        if len(words) > max_rows:
+        order, length = table.probe_order(bound)
+        codes, count = self._encode(relation, rows, bound)
+        arrangement = table.arrangement(order)
+        given = dict(zip(bound, codes, strict=True))
+        words = agreeing_words(arrangement, given, count, length)
+        if max_rows is not None and len(words) > max_rows:
             return None
-        layout = table.arrangement(order).layout
-        return [
-            dictionary.decode_arrow(layout.unpack_column(words, order.index(each)), types[each])
-            for each in columns
-        ]
+        decode, unpack = self._dictionary.decode_arrow, arrangement.layout.unpack_column
+        return [decode(unpack(words, order.index(at)), table.types[at]) for at in columns]
 
     # --- index files ---------------------------------------------------------------------------
 

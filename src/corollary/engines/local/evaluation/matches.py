@@ -1,14 +1,16 @@
 """The join kernel: which tuples of a layer match which rows of a frame."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.engines.local.storage.arrangement import Layer
+from corollary.core.states import State
+from corollary.engines.local.storage.arrangement import Arrangement, Layer
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Mask, Words
+from corollary.engines.local.storage.runs import sort_distinct
 
 JOIN_BATCH_ROWS = 1 << 21
 """The maximum number of rows in a batch of a join's output."""
@@ -92,6 +94,36 @@ def concatenate_matches(found: list[Matches]) -> MatchedRows:
         rows.append(np.zeros(len(some_words), np.int64) if some_rows is None else some_rows)
         words.append(some_words)
     return np.concatenate(rows), np.concatenate(words)
+
+
+def agreeing_words(
+    arrangement: Arrangement, codes: Mapping[int, Codes], count: int, length: int
+) -> Words:
+    """Return the tuples of NEW that agree with a row of codes, each once.
+
+    Args:
+        arrangement: of the tuples.
+        codes: of the rows, by column.
+        count: of the rows.
+        length: how many first columns of the order are looked up; others are compared.
+    """
+    layout, order = arrangement.layout, arrangement.order
+    keys = [codes[column] for column in order[:length]]
+    overflow = layout.overflow_mask(keys)
+    if overflow is not None:  # such a code is in no tuple, and cannot be packed
+        codes = {column: each[~overflow] for column, each in codes.items()}
+        keys, count = [each[~overflow] for each in keys], int(np.count_nonzero(~overflow))
+    found = [find_matches(each, layout, keys, count) for each in arrangement.layers(State.NEW)]
+    found = [each for each in found if each.total]
+    if not found:
+        return layout.empty
+    rows, words = found[0].gather() if len(found) == 1 else concatenate_matches(found)
+    for at, column in enumerate(order[length:], length):
+        if column in codes:
+            wanted = codes[column] if rows is None else codes[column][rows]
+            is_equal = layout.unpack_column(words, at) == wanted
+            rows, words = None if rows is None else rows[is_equal], words[is_equal]
+    return words if count == 1 else sort_distinct(words)
 
 
 def match_mask(layers: list[Layer], layout: Layout, keys: list[Codes], count: int) -> Mask:

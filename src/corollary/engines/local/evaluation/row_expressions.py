@@ -11,7 +11,6 @@ from operator import itemgetter
 
 from corollary.core import logic
 from corollary.core.functors import catalog
-from corollary.core.types import NUMBER
 from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
@@ -29,6 +28,8 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "+": operators.add,
     "-": operators.sub,
     "*": operators.mul,
+    "multiply": operators.mul,
+    "to_decimal": operators.mul,
 }
 
 
@@ -58,9 +59,9 @@ def compile_expression(
                 return _compile_comparison(expression, known)
             if name == "if" and _is_one_domain(expression, (*arguments[1:-1:2], arguments[-1])):
                 return _choice(known)
-            is_number = all(type_of(each) == NUMBER for each in (expression, *arguments))  # type: ignore[arg-type]
-            if name in _ARITHMETIC and is_number:
-                return _arithmetic(_ARITHMETIC[name], *known)
+            if name == "is_null":
+                return _null_test(*known)
+            return _compile_arithmetic(expression, known)
         case _:
             pass
     return None
@@ -111,16 +112,49 @@ def _choice(inputs: list[RowExpression]) -> RowExpression:
     return chosen
 
 
+def _null_test(tested: RowExpression) -> RowExpression:
+    def is_null(row: Row) -> int:
+        code = tested(row)
+        return BY_VECTORS if code < 0 else ZERO_CODE + (not code)
+
+    return is_null
+
+
+def _compile_arithmetic(
+    functor: logic.Functor, inputs: list[RowExpression]
+) -> RowExpression | None:
+    """Return what computes with numbers and decimals, without rounding."""
+    compute = _ARITHMETIC.get(functor.name)
+    types = [type_of(each) for each in (functor, *functor.arguments[:2])]  # type: ignore[arg-type]
+    if compute is None or not all(each.is_number or each.is_decimal for each in types):
+        return None
+    scale, one, two = (each.scale for each in types)
+    if functor.name == "to_decimal":  # whose second argument is a scale
+        digits, inputs = (scale - one, 0), [inputs[0], lambda _: ZERO_CODE + 1]
+    elif compute is operators.mul:
+        digits = scale - one - two, 0
+    else:
+        digits = scale - one, scale - two
+    if min(digits) < 0:
+        return None
+    return _arithmetic(compute, inputs[0], inputs[1], (10 ** digits[0], 10 ** digits[1]))
+
+
 def _arithmetic(
-    compute: Callable[[int, int], int], one: RowExpression, two: RowExpression
+    compute: Callable[[int, int], int],
+    one: RowExpression,
+    two: RowExpression,
+    units: tuple[int, int],
 ) -> RowExpression:
+    first, second = units
+
     def computed(row: Row) -> int:
         left, right = one(row), two(row)
         if left < 0 or right < 0 or max(left, right) >= INTERNED_CODE:
             return BY_VECTORS
         if not left or not right:
             return 0
-        code = compute(left - ZERO_CODE, right - ZERO_CODE) + ZERO_CODE
+        code = compute((left - ZERO_CODE) * first, (right - ZERO_CODE) * second) + ZERO_CODE
         return code if 0 < code <= LAST_INLINE_CODE else BY_VECTORS
 
     return computed

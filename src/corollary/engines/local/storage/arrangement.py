@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corollary.core.states import State
-from corollary.engines.local.storage.code_range import CodeInterval, Codes
+from corollary.engines.local.storage.code_range import CodeInterval
 from corollary.engines.local.storage.layout import Layout, Mask, Row, Words
 from corollary.engines.local.storage.runs import (
     SINGLE_RUN_MAX_WORDS,
@@ -202,19 +202,6 @@ class Arrangement:
             if len(words := layer.within(box, self.layout))
         ]
         return sort_distinct(np.concatenate(found)) if found else self.layout.empty
-
-    def with_key(self, keys: Sequence[Codes]) -> Words:
-        """Return the tuples of NEW with some codes, one in each array, in the first columns."""
-        layout = self.layout
-        if layout.overflow_mask(keys) is not None:
-            return layout.empty
-        found = [layout.empty]
-        for layer in self.layers(State.NEW):
-            starts, ends = layer.run.ranges(layout, list(keys), 1)
-            words = layer.run.slice(int(starts[0]), int(ends[0]))
-            mask = layer.present_mask(words) if len(words) else None
-            found.append(words if mask is None else words[mask])
-        return merge_words(*found)
 
     def count_matches(self, words: Words, length: int, compared: Sequence[int]) -> int:
         """Return how many pairs of a word and a tuple of NEW agree in some columns.
