@@ -10,7 +10,12 @@ from functools import partial
 import pytest
 
 from support import architecture
-from support.functor_tables import bulk_table, language_table
+from support.functor_tables import (
+    bulk_table,
+    language_table,
+    refused_functions_table,
+    sql_functions_table,
+)
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -23,6 +28,8 @@ TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("architecture.md", "algorithms"): architecture.algorithms_table,
     ("architecture.md", "literature"): architecture.literature_table,
     ("bulk.md", "functors"): bulk_table,
+    ("sql.md", "functions"): sql_functions_table,
+    ("sql.md", "refused functions"): refused_functions_table,
     **{("language.md", f"functors: {each}"): partial(language_table, each) for each in FUNCTORS},
 }
 pytestmark = pytest.mark.smoke

@@ -1,10 +1,16 @@
-"""The tables of functors in docs/, made of their specifications."""
+"""The tables of functors and of SQL's functions in docs/, made of their specifications."""
+
+from collections.abc import Iterable
 
 from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
 from corollary.core.functors.spec import ORDERED, Kinds
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import NUMERIC, PRIMITIVES, Kind
+from corollary.frontends.sql.binder.aggregates import AGGREGATES as SQL_AGGREGATES
+from corollary.frontends.sql.binder.functions import table
+from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
+from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
 from corollary.sqlgen.dialect import SqlDialect
 from corollary.sqlgen.duckdb_dialect import DUCKDB
 from corollary.sqlgen.spark_dialect import SPARK
@@ -71,3 +77,53 @@ def _kinds(found: list[Kind], kinds: list[Kind]) -> str:
     if not found:
         return "–"
     return "yes" if found == kinds else ", ".join(found)
+
+
+# ---------------------------------------------------------------------------------------------- SQL
+
+WRITTEN = {
+    "numbers, choices": "`+ - * / % DIV & | ^ ~` `CASE` `IF`",
+    "text, patterns": "`||` `LIKE` `ILIKE` `RLIKE`",
+    "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
+    "casts": "`CAST` `TRY_CAST` `x::type`",
+    "aggregates": "`DISTINCT`, `FILTER (WHERE …)`",
+    "windows": "the aggregates, `OVER (…)`",
+}
+"""What is written otherwise than as a call."""
+
+
+def sql_functions_table() -> list[str]:
+    """Return the functions of SQL, by group."""
+    special = set(SPECIAL_CALLS)
+    casts = {each for each in special if SPECIAL_CALLS[each] is SPECIAL_CALLS["bigint"]}
+    times = {each for each in special if each.endswith(("add", "diff"))}
+    groups: dict[str, Iterable[str]] = {
+        "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
+        "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
+        "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
+        "casts": casts - {"float"},
+        "aggregates": {*SQL_AGGREGATES, *special - casts - times},
+        "windows": WINDOW_FUNCTIONS,
+    }
+    shown = {name for group in groups.values() for name in group}
+    assert {*table.function_names()} - table.INTERNAL <= shown, "a function has no group"
+    lines = ["| | functions | and |", "|---|---|---|"]
+    for name, found in groups.items():
+        names = " ".join(f"`{each}`" for each in sorted(found) if each not in table.INTERNAL)
+        lines.append(f"| {name} | {names} | {WRITTEN[name].replace('|', chr(92) + '|')} |")
+    return lines
+
+
+def _sql_names(*sections: str) -> set[str]:
+    return {
+        name for spec in FUNCTORS.values() if spec.section in sections for name in spec.sql_names
+    }
+
+
+def refused_functions_table() -> list[str]:
+    """Return the functions of Spark that are refused, with the reason and a cure."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name, why in table.REFUSED.items():
+        groups.setdefault(why, []).append(f"`{name}`")
+    rows = (f"| {' '.join(names)} | {why} | {cure} |" for (why, cure), names in groups.items())
+    return ["| refused | because it | instead |", "|---|---|---|", *rows]

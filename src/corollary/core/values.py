@@ -286,15 +286,23 @@ def parse_date(text: str) -> date:
         raise ValueError(f"{quote_text(text)} is not a date of the calendar") from None
 
 
+def iso_moment(text: str) -> datetime:
+    """Return the point in time of a text in ISO 8601, in UTC, as it is without an offset.
+
+    >>> iso_moment("2026-11-15 09:00+01:00")
+    datetime.datetime(2026, 11, 15, 8, 0, tzinfo=datetime.timezone.utc)
+    """
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
 def _timestamp(text: str, type_: Type) -> datetime:
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         raise ValueError(_no_value(text, type_))
     day, time, fraction, zone = found.groups(default="")
-    zone = "+00:00" if zone in {"", "Z"} else zone
     try:
-        moment = datetime.fromisoformat(f"{day}T{time}.{fraction:0<6}{zone}")
-        return moment.astimezone(UTC)
+        return iso_moment(f"{day}T{time}.{fraction:0<6}{zone}")
     except (ValueError, OverflowError):
         raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.printer import print_relation, print_string
+from corollary.core.values import iso_moment
 
 THOUSAND, MILLION, BILLION = 1_000, 1_000_000, 1_000_000_000
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -37,21 +38,15 @@ def short_number(value: int | None) -> str:
     return str(value)
 
 
-def instant(timestamp: str) -> datetime:
-    """Return a timestamp as JSON has it as a point in time."""
-    found = datetime.fromisoformat(timestamp)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
-
-
 def ago(timestamp: str | None, now: datetime | None = None) -> str:
     """Return how long ago something was, in one unit.
 
-    >>> ago("2026-11-15T08:00:00Z", instant("2026-11-15T08:02:30Z"))
+    >>> ago("2026-11-15T08:00:00Z", iso_moment("2026-11-15T08:02:30Z"))
     '2 min'
     """
     if not timestamp:
         return ""
-    seconds = ((now or datetime.now(UTC)) - instant(timestamp)).total_seconds()
+    seconds = ((now or datetime.now(UTC)) - iso_moment(timestamp)).total_seconds()
     if seconds < 10:
         return "now"
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
@@ -66,7 +61,7 @@ def moment(timestamp: str | None) -> str:
     >>> moment("2026-11-15T08:00:00.123456Z")
     '2026-11-15 08:00:00 UTC'
     """
-    return "" if not timestamp else f"{instant(timestamp).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "" if not timestamp else f"{iso_moment(timestamp):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def literal(value: Any, type_: str = "") -> str:

@@ -1,11 +1,11 @@
 """The values of literals: numbers, fractions, strings, dates and times."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
 from corollary.core.types import NUMBER_RANGE, UNSIGNED_RANGE
-from corollary.core.values import is_encodable, parse_date
+from corollary.core.values import is_encodable, iso_moment, parse_date
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)")
 _FRACTION = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -176,8 +176,7 @@ def read_time(text: str) -> datetime:
     """
     if _TIME.fullmatch(text) is not None:
         try:
-            value = datetime.fromisoformat(text)
-            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            return iso_moment(text)
         except (ValueError, OverflowError):
             pass
     raise LiteralError(

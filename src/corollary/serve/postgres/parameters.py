@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
+from corollary.core.values import iso_moment
 from corollary.serve.postgres.encoding import (
     NUMERIC_BASE,
     NUMERIC_DIGITS,
@@ -126,8 +127,7 @@ def _moment(text: str) -> datetime:
     datetime.datetime(2026, 1, 5, 6, 0, tzinfo=datetime.timezone.utc)
     """
     completed = f"{text}:00" if _SHORT_OFFSET.search(text[10:]) else text
-    value = datetime.fromisoformat(completed)
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return iso_moment(completed)
 
 
 def _of_binary(data: bytes, type_: WireType) -> Scalar:

@@ -1,15 +1,11 @@
 """Every functor in a tree exists, takes these arguments, and has the type that the tree says."""
 
-import re
-
 import pytest
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.types import Kind
-from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.functions.table import INTERNAL, REFUSED, function_names
-from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.query_tree import ConstantValue, FunctionCall
 from support.paths import REPOSITORY
 from support.query_text import CATALOG, expression_text, nodes_of
@@ -68,9 +64,3 @@ def test_comparisons_are_of_one_type() -> None:
                 left, right = (argument.type for argument in call.arguments)
                 assert left.domain == right.domain, expression_text(call)
                 assert Kind.BOOL is call.type.kind
-
-
-def test_every_function_is_documented() -> None:
-    text = (REPOSITORY / "docs" / "sql.md").read_text("utf-8")
-    known = {*function_names(), *AGGREGATES, *SPECIAL_CALLS} - INTERNAL - {"float"}
-    assert [name for name in sorted(known) if not re.search(rf"`{name}[`(]", text)] == []
