@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
@@ -231,7 +232,7 @@ def parse_statements(file: SourceFile) -> tuple[exp.Expr, ...]:
     return parse_tokens(tokenise(file), file)
 
 
-def tokenise(file: SourceFile) -> list[Token]:
+def tokenise(file: SourceFile, dialect: type[Dialect] = SparkWithPlaces) -> list[Token]:
     """Return the tokens of a text; comments are none.
 
     Raises:
@@ -244,7 +245,7 @@ def tokenise(file: SourceFile) -> list[Token]:
         at = next(i for i, character in enumerate(file.text) if not is_encodable(character))
         _refuse(file, at, at + 1, "The text has a NUL or half a surrogate pair in it.")
     try:
-        tokens = list(SparkWithPlaces().tokenize(file.text))
+        tokens = list(dialect().tokenize(file.text))
     except TokenError as problem:
         _refuse(file, *_place_of(problem, file.text), _token_sentence(problem))
     check_deadline()

@@ -16,12 +16,12 @@ from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import (
     CopyStatement,
-    DeclareStatement,
     PgStatement,
     StatementWithTree,
     WriteStatement,
+    parse_source,
 )
-from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query, parse_tree
+from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query
 from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type
 
 
@@ -59,13 +59,12 @@ def prepare_statement(
     Raises:
         PgError: it cannot be read.
     """
-    if isinstance(statement, CopyStatement | DeclareStatement):
-        tree = parse_tree(statement.query)
-    else:
-        tree = parse_tree(statement.text)
+    source = statement.source
+    tree = source if isinstance(source, exp.Select) else parse_source(source)
     is_write = isinstance(statement, WriteStatement)
     if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
         raise PgError("42601", "The statement cannot be read.")
+    tree.set("locks", None)  # `FOR UPDATE` changes nothing: readers wait for nobody
     is_catalog = not is_write and is_catalog_query(tree, relations)
     tree, types = type_parameters(tree, oids, relations, is_catalog=is_catalog)
     return PreparedStatement(statement, tree, types, is_catalog)

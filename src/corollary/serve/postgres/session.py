@@ -192,8 +192,7 @@ class PgSession:
         """
         statement = prepared.statement
         if self.block.status is BlockStatus.FAILED and not isinstance(
-            statement,
-            st.CommitStatement | st.RollbackStatement | st.SavepointStatement | st.EmptyStatement,
+            statement, st.TransactionStatement | st.EmptyStatement
         ):
             raise PgError(
                 "25P02",
@@ -218,43 +217,48 @@ class PgSession:
         match statement:
             case st.BeginStatement(modes):
                 return self._begin(modes)
-            case st.CommitStatement():
+            case st.TransactionStatement("COMMIT"):
                 return StatementResult(await self._commit_block())
-            case st.RollbackStatement():
+            case st.TransactionStatement("ROLLBACK", None):
                 self._end_block(is_committed=False)
                 return StatementResult("ROLLBACK")
-            case st.SavepointStatement():
-                return StatementResult(self.block.savepoint(statement))
+            case st.TransactionStatement(action, name):
+                return StatementResult(self.block.savepoint(action, name or ""))
             case st.SetStatement():
                 return self._set(statement)
             case st.ShowStatement(name):
                 return StatementResult("SHOW", self._show(name))
             case st.FetchStatement():
                 return self._fetch(statement)
-            case st.CloseStatement(name):
-                if name is None:
-                    self.cursors.clear()
-                else:
-                    self._cursor(name)
-                    del self.cursors[name]
-                return StatementResult("CLOSE CURSOR" + " ALL" * (name is None))
-            case st.DeallocateStatement(name):
-                if name is None:
-                    self.prepared.clear()
-                elif self.prepared.pop(name, None) is None:
-                    raise PgError("26000", f"There is no prepared statement `{name}`.")
-                return StatementResult("DEALLOCATE" + " ALL" * (name is None))
-            case st.DiscardStatement(what):
-                if what == "all":
-                    self._refuse_in_block("DISCARD ALL")
-                    self.prepared.clear()
-                    self.cursors.clear()
-                    self.settings.reset("all")
-                return StatementResult(f"DISCARD {what.upper()}")
-            case st.PassiveStatement(tag):
-                return StatementResult(tag)
+            case st.SessionStatement(action, name):
+                return StatementResult(self._forget(action, name))
             case _:
                 return StatementResult("")
+
+    def _forget(self, action: str, name: str | None) -> str:
+        """Forget cursors, prepared statements or settings; return the command tag."""
+        if action == "CLOSE" and name is not None:
+            self._cursor(name)
+            del self.cursors[name]
+        elif action == "DEALLOCATE" and name is not None:
+            if self.prepared.pop(name, None) is None:
+                raise PgError("26000", f"There is no prepared statement `{name}`.")
+        elif action == "DISCARD" and name is None:
+            self._refuse_in_block("DISCARD ALL")
+            self.prepared.clear()
+            self.cursors.clear()
+            self.settings.reset("all")
+        elif action in ("CLOSE", "DEALLOCATE"):
+            (self.cursors if action == "CLOSE" else self.prepared).clear()
+        match action:
+            case "CLOSE":
+                return "CLOSE CURSOR" + " ALL" * (name is None)
+            case "DISCARD":
+                return f"DISCARD {(name or 'all').upper()}"
+            case "DEALLOCATE":
+                return "DEALLOCATE" + " ALL" * (name is None)
+            case _:
+                return action
 
     # --- reading -------------------------------------------------------------------------------
 

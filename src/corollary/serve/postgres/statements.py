@@ -1,25 +1,63 @@
-"""The statements of a text, told apart by their first words; queries and writes stay texts."""
+"""The statements of a text, told apart by their first words.
+
+The text is split into tokens once, by sqlglot; queries and writes stay so until they are parsed.
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import field
+from itertools import pairwise
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import ParseError
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.data_class import dataclass
+from corollary.errors import InputError
+from corollary.frontends.sql.parse import BoundedParser
+from corollary.frontends.sql.statements.tokens import TokenCursor, split_statements, text_of
 from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.source import SourceFile
+
+
+class _Parser(BoundedParser, PostgresParser):
+    """PostgreSQL's parser, with a bound on its work."""
+
+
+class PostgresSession(Postgres):
+    """PostgreSQL's dialect, in which statements about the session are tokens, too."""
+
+    class Tokenizer(Postgres.Tokenizer):
+        """PostgreSQL's tokens; no statement is a text after its first word."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+    Parser = _Parser
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSource:
+    """The tokens of a query or a write, and the text that they are in."""
+
+    tokens: Sequence[Token]
+    file: SourceFile
 
 
 @dataclass(frozen=True, slots=True)
 class SelectStatement:
     """SELECT, WITH, VALUES or TABLE."""
 
-    text: str
+    source: StatementSource
 
 
 @dataclass(frozen=True, slots=True)
 class WriteStatement:
     """INSERT, DELETE or UPDATE."""
 
-    text: str
+    source: StatementSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +67,16 @@ class BeginStatement:
     modes: str
 
 
-class CommitStatement:
-    """COMMIT or END."""
-
-
-class RollbackStatement:
-    """ROLLBACK or ABORT."""
-
-
 @dataclass(frozen=True, slots=True)
-class SavepointStatement:
-    """SAVEPOINT, RELEASE or ROLLBACK TO a savepoint; `action` is its command tag."""
+class TransactionStatement:
+    """COMMIT, ROLLBACK, SAVEPOINT or RELEASE, as the command tag says.
+
+    Attributes:
+        name: of the savepoint; None if a transaction ends.
+    """
 
     action: str
-    name: str
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +97,9 @@ class ShowStatement:
 
 @dataclass(frozen=True, slots=True)
 class CopyStatement:
-    """COPY a query TO STDOUT."""
+    """COPY a query, or a relation, TO STDOUT."""
 
-    query: str
+    source: StatementSource | exp.Select
     format: str = "text"
     delimiter: str = "\t"
     null: str = "\\N"
@@ -78,7 +112,7 @@ class DeclareStatement:
     """DECLARE a cursor for a query."""
 
     name: str
-    query: str
+    source: StatementSource
     is_held: bool
 
 
@@ -92,31 +126,11 @@ class FetchStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class CloseStatement:
-    """CLOSE a cursor, or all of them (None)."""
+class SessionStatement:
+    """CLOSE, DEALLOCATE, DISCARD or UNLISTEN what has a name; None stands for all of it."""
 
+    action: str
     name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeallocateStatement:
-    """DEALLOCATE a prepared statement, or all of them (None)."""
-
-    name: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DiscardStatement:
-    """DISCARD: `all` resets the session."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class PassiveStatement:
-    """A statement that has nothing to do here, such as UNLISTEN; `tag` is its command tag."""
-
-    tag: str
 
 
 class EmptyStatement:
@@ -127,30 +141,24 @@ StatementWithTree = SelectStatement | WriteStatement | CopyStatement | DeclareSt
 PgStatement = (
     StatementWithTree
     | BeginStatement
-    | CommitStatement
-    | RollbackStatement
-    | SavepointStatement
+    | TransactionStatement
     | SetStatement
     | ShowStatement
     | FetchStatement
-    | CloseStatement
-    | DeallocateStatement
-    | DiscardStatement
-    | PassiveStatement
+    | SessionStatement
     | EmptyStatement
 )
 
 # --- from text to statements --------------------------------------------------------------------
 
 _PIECE = re.compile(
-    r"""(?P<space>\s++|--[^\n]*+|/\*.*?\*/)
+    r"""--[^\n]*+|/\*.*?\*/
     |/\*.*+
     |[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\Z)
     |'(?:[^']++|'')*+(?:'|\Z)
     |"(?:[^"]++|"")*+(?:"|\Z)
     |(?P<parameter>\$\d++)
     |\$(?P<tag>(?:[A-Za-z_]\w*+)?)\$.*?(?:\$(?P=tag)\$|\Z)
-    |(?P<end>;)
     |\w++
     |.""",
     re.VERBOSE | re.DOTALL,
@@ -158,39 +166,9 @@ _PIECE = re.compile(
 """What a text is made of. What is opened and never closed goes to the end of the text, so that
 nothing is read twice."""
 STATEMENT_MAX_BYTES = 1 << 20
+TOKENS_MAX = 100_000
+"""How many words, values and signs a statement may have, with the elements of lists bound to it."""
 NAME_MAX = 1000
-_NAME = r'("(?:[^"]|"")+"|[A-Za-z_][\w$]*)'
-
-
-def split_statements(text: str) -> list[str]:
-    r"""Return the statements of a text without the semicolons and comments between them.
-
-    Raises:
-        PgError: the text is too long.
-
-    >>> split_statements("SELECT ';'; -- one\n COMMIT;")
-    ["SELECT ';'", 'COMMIT']
-    """
-    if len(text.encode()) > STATEMENT_MAX_BYTES:
-        raise PgError(
-            "54000",
-            f"A statement has at most {STATEMENT_MAX_BYTES:,} bytes.",
-            "send fewer rows at once, or bind long values to parameters",
-        )
-    return [found for found in (each.strip() for each in _pieces(text)) if found]
-
-
-def _pieces(text: str) -> Iterator[str]:
-    parts: list[str] = []
-    for piece in _PIECE.finditer(text):
-        if piece["end"]:
-            yield "".join(parts)
-            parts = []
-        elif not piece["space"]:
-            parts.append(piece.group())
-        elif parts and parts[-1] != " ":  # one space for many: patterns try each of them
-            parts.append(" ")
-    yield "".join(parts)
 
 
 def with_placeholders(text: str) -> str:
@@ -199,19 +177,82 @@ def with_placeholders(text: str) -> str:
     >>> with_placeholders("SELECT $1::int8, '$1'")
     "SELECT :p1 ::int8, '$1'"
     """
+    if "$" not in text:
+        return text
     return "".join(
         f":p{piece.group()[1:]} " if piece["parameter"] else piece.group()
         for piece in _PIECE.finditer(text)
     )
 
 
-_QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+def read_statements(text: str) -> list[PgStatement]:
+    r"""Return the statements of a text.
+
+    Raises:
+        PgError: it is too long, or there is no such statement here.
+
+    >>> [type(each).__name__ for each in read_statements("SELECT ';'; -- one\n COMMIT;")]
+    ['SelectStatement', 'TransactionStatement']
+    """
+    if len(text.encode()) > STATEMENT_MAX_BYTES:
+        raise PgError(
+            "54000",
+            f"A statement has at most {STATEMENT_MAX_BYTES:,} bytes.",
+            "send fewer rows at once, or bind long values to parameters",
+        )
+    file = SourceFile("statement.sql", with_placeholders(text))
+    try:
+        found = split_statements(file, PostgresSession)
+    except InputError:
+        raise PgError("42601", "The statement cannot be read.") from None
+    return [_read_statement(TokenCursor(tokens, file)) for tokens in found]
+
+
+def parse_source(source: StatementSource) -> exp.Expr:
+    """Return the tree of a query or a write.
+
+    Raises:
+        PgError: it cannot be read, or is too large.
+        RecursionError: it is nested too deeply.
+    """
+    check_size(len(source.tokens))
+    try:
+        trees = PostgresSession().parser().parse(list(source.tokens), source.file.text)
+    except (ParseError, ValueError) as problem:
+        raise PgError("42601", _sentence(problem)) from None
+    if len(trees) != 1 or trees[0] is None:
+        raise PgError("42601", "One statement is expected.")
+    return trees[0]
+
+
+def check_size(tokens: int) -> None:
+    """Refuse a statement that is too large.
+
+    Raises:
+        PgError: it is.
+    """
+    if tokens > TOKENS_MAX:
+        raise PgError(
+            "54001",
+            f"A statement has at most {TOKENS_MAX:,} words, values and signs.",
+            "send fewer values at once",
+        )
+
+
+def _sentence(problem: Exception) -> str:
+    if isinstance(problem, ParseError) and problem.errors:
+        first = problem.errors[0]
+        near = str(first.get("highlight") or "").strip()
+        if near:
+            return f"The statement cannot be read at or near `{near[:40]}`."
+    return "The statement cannot be read."
+
+
+_QUERY_WORDS = frozenset({"(", "SELECT", "WITH", "VALUES", "TABLE"})
 _WRITE_WORDS = frozenset({"INSERT", "DELETE", "UPDATE"})
 _DEFINITIONS = frozenset(
     {"CREATE", "DROP", "ALTER", "GRANT", "REVOKE", "TRUNCATE", "COMMENT", "REINDEX", "VACUUM"}
 )
-
-
 _OTHERS = frozenset(
     {
         *("ANALYZE", "CALL", "CHECKPOINT", "CLUSTER", "DO", "EXECUTE", "EXPLAIN", "IMPORT"),
@@ -222,59 +263,44 @@ _OTHERS = frozenset(
 """Statements that PostgreSQL has, and that there are not here."""
 
 
-def read_statements(text: str) -> list[PgStatement]:
-    """Return the statements of a text.
-
-    Raises:
-        PgError: it is too long, or there is no such statement here.
-    """
-    return [read_statement(each) for each in split_statements(text)]
-
-
-def read_statement(text: str) -> PgStatement:
-    """Return one statement, as `split_statements` gives it.
+def _read_statement(cursor: TokenCursor) -> PgStatement:
+    """Return one statement.
 
     Raises:
         PgError: there is no such statement here.
     """
-    words = re.findall(r"[A-Za-z_]+", text[:200].upper()) or [""]
-    first = words[0]
-    if text.startswith("(") or first in _QUERY_WORDS:
-        return SelectStatement(_data_modifying(text))
+    first = cursor.word()
+    if first in _QUERY_WORDS:
+        return SelectStatement(_query(cursor))
     if first in _WRITE_WORDS:
-        return WriteStatement(text)
+        return WriteStatement(StatementSource(cursor.tokens, cursor.file))
+    cursor.position = 1
     match first:
-        case "" if not text:
-            return EmptyStatement()
         case "BEGIN" | "START":
-            return BeginStatement(text.upper())
+            return BeginStatement(text_of(cursor.tokens, cursor.file).upper())
         case "COMMIT" | "END":
-            return CommitStatement()
-        case "ROLLBACK" | "ABORT" if "TO" not in words[1:3]:
-            return RollbackStatement()
+            return TransactionStatement("COMMIT")
+        case "ROLLBACK" | "ABORT" if "TO" not in (cursor.word(), cursor.word(1)):
+            return TransactionStatement("ROLLBACK")
         case "ROLLBACK" | "SAVEPOINT" | "RELEASE":
-            name = _last_name(text)
-            return SavepointStatement(first, name)
+            return TransactionStatement(first, _last_name(cursor))
         case "SET":
-            return _read_set(text)
+            return _read_set(cursor)
         case "RESET":
-            return SetStatement(_last_name(text).lower(), None)
+            return SetStatement(_last_name(cursor).lower(), None)
         case "SHOW":
-            return ShowStatement(_shown_name(text))
+            return ShowStatement(_shown_name(text_of(cursor.rest(), cursor.file)))
         case "COPY":
-            return _read_copy(text)
+            return _read_copy(cursor)
         case "DECLARE":
-            return _read_declare(text)
+            return _read_declare(cursor)
         case "FETCH" | "MOVE":
-            return _read_fetch(text, is_move=first == "MOVE")
-        case "CLOSE" | "DEALLOCATE":
-            name = _last_name(text)
-            named = None if name.lower() == "all" else name
-            return CloseStatement(named) if first == "CLOSE" else DeallocateStatement(named)
-        case "DISCARD":
-            return DiscardStatement(words[-1].lower())
+            return _read_fetch(cursor, is_move=first == "MOVE")
+        case "CLOSE" | "DEALLOCATE" | "DISCARD":
+            name = _last_name(cursor)
+            return SessionStatement(first, None if name.lower() == "all" else name)
         case "UNLISTEN":
-            return PassiveStatement("UNLISTEN")
+            return SessionStatement(first, None)
         case _:
             pass
     if first in _DEFINITIONS:
@@ -283,6 +309,7 @@ def read_statement(text: str) -> PgStatement:
             "change the program with `corollary run` or `PUT /v1/program`",
         )
     if first not in _OTHERS:
+        text = text_of(cursor.tokens, cursor.file)
         raise PgError("42601", f"The statement cannot be read at or near `{text[:20]}`.")
     raise not_supported(
         f"There is no statement {first} here.",
@@ -290,74 +317,66 @@ def read_statement(text: str) -> PgStatement:
     )
 
 
-def _data_modifying(text: str) -> str:
-    """Return the text of a query that only reads, as far as its words show.
+def _query(cursor: TokenCursor) -> StatementSource:
+    """Return the query that comes next, which only reads, as far as its words show.
 
     Raises:
-        PgError: it begins a write after WITH, or takes locks.
+        PgError: it begins a write after WITH.
     """
-    if re.search(r"\)\s*(INSERT|DELETE|UPDATE)\s", text, re.IGNORECASE) and re.match(
-        r"WITH\s", text, re.IGNORECASE
-    ):
-        raise not_supported("INSERT, DELETE and UPDATE cannot follow WITH.", "use a subquery")
-    return re.sub(
-        r"\sFOR\s+(NO\s+KEY\s+UPDATE|KEY\s+SHARE|UPDATE|SHARE)(\s+(NOWAIT|SKIP\s+LOCKED))?\s*$",
-        "",
-        text,
-        flags=re.IGNORECASE,
-    )
+    tokens = cursor.tokens[cursor.position :]
+    if cursor.is_next("WITH"):
+        for token, following in pairwise(tokens):
+            is_end = token.token_type is TokenType.R_PAREN
+            if is_end and following.text.upper() in _WRITE_WORDS:
+                text = "INSERT, DELETE and UPDATE cannot follow WITH."
+                raise not_supported(text, "use a subquery")
+    return StatementSource(tokens, cursor.file)
 
 
-def unquoted(name: str) -> str:
-    """Return a name as it is meant.
-
-    >>> unquoted('"a ""b"'), unquoted("Abc")
-    ('a "b', 'abc')
-    """
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+def _name(cursor: TokenCursor) -> str:
+    """Return the name that comes next; it is in small letters unless it is quoted."""
+    found = cursor.name("a name").text
+    is_quoted = cursor.tokens[cursor.position - 1].token_type is TokenType.IDENTIFIER
+    return found if is_quoted else found.lower()
 
 
-def _last_name(text: str) -> str:
-    if len(text) > NAME_MAX:
-        raise PgError("54000", f"Such a statement has at most {NAME_MAX:,} characters.")
-    found = re.search(rf"{_NAME}\s*$", text)
-    if found is None:
-        raise PgError("42601", "A name is missing at the end of the statement.")
-    return unquoted(found[1])
+def _last_name(cursor: TokenCursor) -> str:
+    cursor.position = len(cursor.tokens) - 1
+    if len(cursor.tokens[-1].text) > NAME_MAX:
+        raise PgError("54000", f"A name has at most {NAME_MAX:,} characters.")
+    try:
+        return _name(cursor)
+    except InputError:
+        raise PgError("42601", "A name is missing at the end of the statement.") from None
 
 
 # --- settings -----------------------------------------------------------------------------------
 
-_SET = re.compile(
-    rf"SET\s+(?:(SESSION|LOCAL)\s+)?(?:(TIME\s+ZONE)|(NAMES)|{_NAME}(?:\.{_NAME})?\s*(?:=|\sTO\s))"
-    r"\s*(.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
-_SET_TRANSACTION = re.compile(
-    r"SET\s+(?:SESSION\s+CHARACTERISTICS\s+AS\s+|LOCAL\s+|SESSION\s+)?TRANSACTION\s+(.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
 
-
-def _read_set(text: str) -> PgStatement:
-    modes = _SET_TRANSACTION.match(text)
-    if modes is not None:
-        return SetStatement("transaction_modes", modes[1].upper(), is_local="SESSION" not in text)
-    found = _SET.match(text)
-    if found is None:
-        raise PgError("42601", "SET needs a name and a value.", "write `SET name = value`")
-    scope, zone, names, name, rest, value = found.groups()
-    if zone:
-        setting = "timezone"
-    elif names:
-        setting = "client_encoding"
-    else:
-        setting = unquoted(name) + (f".{unquoted(rest)}" if rest else "")
-    is_local = (scope or "").upper() == "LOCAL"
-    given = value.strip()
-    if given.upper() in ("DEFAULT", "LOCAL"):
-        return SetStatement(setting.lower(), None, is_local)
-    return SetStatement(setting.lower(), _setting_value(given), is_local)
+def _read_set(cursor: TokenCursor) -> SetStatement:
+    is_session, is_local = cursor.accept("SESSION"), cursor.accept("LOCAL")
+    _ = cursor.accept("CHARACTERISTICS", "AS")
+    if cursor.accept("TRANSACTION"):
+        modes = text_of(cursor.rest(), cursor.file).upper()
+        return SetStatement("transaction_modes", modes, is_local=not is_session)
+    try:
+        if cursor.accept("TIME", "ZONE"):
+            name = "timezone"
+        elif cursor.accept("NAMES"):
+            name = "client_encoding"
+        else:
+            name = _name(cursor)
+            if cursor.accept("."):
+                name += f".{_name(cursor)}"
+            if not cursor.accept("="):
+                cursor.expect("TO")
+    except InputError:
+        message = "SET needs a name and a value."
+        raise PgError("42601", message, "write `SET name = value`") from None
+    value = text_of(cursor.rest(), cursor.file)
+    if value.upper() in ("DEFAULT", "LOCAL"):
+        return SetStatement(name.lower(), None, is_local)
+    return SetStatement(name.lower(), _setting_value(value), is_local)
 
 
 def _setting_value(text: str) -> str:
@@ -372,52 +391,55 @@ def _setting_value(text: str) -> str:
 
 
 def _shown_name(text: str) -> str:
-    name = re.sub(r"^SHOW\s+", "", text, flags=re.IGNORECASE).strip()
-    spelled = re.sub(r"\s+", " ", name.lower())
+    spelled = " ".join(text.lower().split())
     named = {"transaction isolation level": "transaction_isolation", "time zone": "timezone"}
-    return named.get(spelled, unquoted(spelled))
+    return named.get(spelled, spelled.strip('"'))
 
 
 # --- cursors ------------------------------------------------------------------------------------
 
-_DECLARE = re.compile(
-    rf"DECLARE\s+{_NAME}\s+(?P<options>(?:\w+\s+)*?)CURSOR\s+(?P<hold>WITH\s+HOLD\s+|WITHOUT\s+HOLD\s+)?"
-    r"FOR\s+(?P<query>.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
-_FETCH = re.compile(
-    r"(?:FETCH|MOVE)\s+(?:(?P<way>NEXT|FORWARD|ALL|PRIOR|FIRST|LAST|ABSOLUTE|RELATIVE|BACKWARD)\b\s*)?"
-    rf"(?P<count>-?\d+|ALL)?\s*(?:FROM\s+|IN\s+)?{_NAME}\s*$",
-    re.IGNORECASE,
-)
 
-
-def _read_declare(text: str) -> DeclareStatement:
-    found = _DECLARE.match(text)
-    if found is None:
-        raise PgError("42601", "DECLARE needs a name and a query: `DECLARE c CURSOR FOR SELECT …`.")
-    options = found["options"].upper().split()
+def _read_declare(cursor: TokenCursor) -> DeclareStatement:
+    options = []
+    try:
+        name = _name(cursor)
+        while not cursor.accept("CURSOR"):
+            options.append(cursor.name("CURSOR").text.upper())
+        is_held = cursor.accept("WITH", "HOLD")
+        _ = cursor.accept("WITHOUT", "HOLD")
+        cursor.expect("FOR")
+    except InputError:
+        message = "DECLARE needs a name and a query: `DECLARE c CURSOR FOR SELECT …`."
+        raise PgError("42601", message) from None
     if "BINARY" in options or ("SCROLL" in options and "NO" not in options):
         raise not_supported("Cursors only go forward, and give texts.", "leave the option out")
-    is_held = (found["hold"] or "").upper().startswith("WITH ")
-    return DeclareStatement(unquoted(found[1]), _data_modifying(found["query"]), is_held)
+    return DeclareStatement(name, _query(cursor), is_held)
 
 
-def _read_fetch(text: str, *, is_move: bool) -> FetchStatement:
-    found = _FETCH.match(text)
-    if found is None:
-        raise PgError("42601", "FETCH needs a cursor: `FETCH 10 FROM c`.")
-    way, count = (found["way"] or "").upper(), (found["count"] or "").upper()
-    if way not in ("", "NEXT", "FORWARD", "ALL") or count.startswith("-"):
+_FORWARD = ("NEXT", "FORWARD", "ALL")
+_BACKWARD = ("PRIOR", "FIRST", "LAST", "ABSOLUTE", "RELATIVE", "BACKWARD")
+
+
+def _read_fetch(cursor: TokenCursor, *, is_move: bool) -> FetchStatement:
+    way = next((each for each in (*_FORWARD, *_BACKWARD) if cursor.accept(each)), "")
+    is_all = way == "ALL" or cursor.accept("ALL")
+    is_back = cursor.accept("-") or way in _BACKWARD
+    count = 1
+    if cursor.word().isdecimal():
+        count = int(cursor.word())
+        cursor.position += 1
+    _ = cursor.accept("FROM") or cursor.accept("IN")
+    try:
+        name = _name(cursor)
+        cursor.finish()
+    except InputError:
+        raise PgError("42601", "FETCH needs a cursor: `FETCH 10 FROM c`.") from None
+    if is_back:
         raise not_supported("Cursors only go forward.", "write `FETCH 10 FROM c`")
-    is_all = "ALL" in (way, count)
-    name = unquoted(text[found.start(3) : found.end(3)])
-    return FetchStatement(name, None if is_all else int(count or 1), is_move)
+    return FetchStatement(name, None if is_all else count, is_move)
 
 
 # --- COPY ---------------------------------------------------------------------------------------
-
-_OPTION = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|[(),]|\S")
 
 
 @dataclass(slots=True)
@@ -429,17 +451,23 @@ class _CopyOptions:
     has_header: bool = False
 
 
-def _read_copy(text: str) -> CopyStatement:
-    body = text[4:].strip()
-    source, rest = _copied(body)
-    way = re.match(r"(TO|FROM)\s+(STDOUT|STDIN|PROGRAM|'(?:[^']|'')*')\s*", rest, re.IGNORECASE)
-    if way is None:
-        raise PgError("42601", "COPY needs a relation or a query, and `TO STDOUT`.")
-    if way[1].upper() == "FROM":
+def _read_copy(cursor: TokenCursor) -> CopyStatement:
+    try:
+        source = _copied(cursor)
+        is_from = cursor.accept("FROM")
+        if not is_from:
+            cursor.expect("TO")
+        is_file = cursor.is_string() or cursor.is_next("PROGRAM")
+        if not (is_file or cursor.accept("STDOUT") or cursor.accept("STDIN")):
+            cursor.fail("STDOUT")
+    except InputError:
+        message = "COPY needs a relation or a query, and `TO STDOUT`."
+        raise PgError("42601", message) from None
+    if is_from:
         raise not_supported("COPY FROM is not supported.", "use INSERT, or `corollary apply`")
-    if way[2].upper() != "STDOUT":
+    if is_file:
         raise PgError("42501", "COPY cannot write files of the server.", "write `TO STDOUT`")
-    options = _copy_options(rest[way.end() :])
+    options = _copy_options(cursor.rest())
     is_csv = options.format == "csv"
     found = CopyStatement(
         source,
@@ -454,26 +482,28 @@ def _read_copy(text: str) -> CopyStatement:
     return found
 
 
-def _copied(body: str) -> tuple[str, str]:
-    """Return the query that COPY reads, and what follows."""
-    if body.startswith("("):
-        depth = 0
-        for piece in _PIECE.finditer(body):
-            depth += {"(": 1, ")": -1}.get(piece.group(), 0)
-            if depth == 0:
-                return body[1 : piece.start()], body[piece.end() :].strip()
-        raise PgError("42601", "A `)` is missing.")
-    found = re.match(rf"({_NAME}(?:\.{_NAME})?)\s*(\([^)]*\))?\s*", body)
-    if found is None:
-        raise PgError("42601", "COPY needs a relation or a query.")
-    columns = (found[4] or "")[1:-1] or "*"
-    return f"SELECT {columns} FROM {found[1]}", body[found.end() :]  # noqa: S608 - parsed again
+def _copied(cursor: TokenCursor) -> StatementSource | exp.Select:
+    """Return the query that COPY reads."""
+    if cursor.is_next("("):
+        return StatementSource(cursor.bracketed(), cursor.file)
+    names = [_name(cursor)]
+    if cursor.accept("."):
+        names.append(_name(cursor))
+    columns = cursor.names("a column") if cursor.is_next("(") else ()
+    selected: list[exp.Expr] = [
+        exp.column(exp.to_identifier(each.text, quoted=True)) for each in columns
+    ]
+    table = exp.Table(this=exp.to_identifier(names[-1], quoted=True))
+    if len(names) > 1:
+        table.set("db", exp.to_identifier(names[0], quoted=True))
+    return exp.select(*selected or [exp.Star()]).from_(table)
 
 
-def _copy_options(text: str) -> _CopyOptions:
+def _copy_options(given: Sequence[Token]) -> _CopyOptions:
     """Read `WITH (FORMAT csv, HEADER)` or, as it was written before, `WITH CSV HEADER`."""
     options = _CopyOptions()
-    tokens = [each for each in _OPTION.findall(text) if each not in ("(", ")", ",")]
+    signs = (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA)
+    tokens = [each.text for each in given if each.token_type not in signs]
     at = 0
     while at < len(tokens):
         word = tokens[at].upper()
@@ -482,7 +512,7 @@ def _copy_options(text: str) -> _CopyOptions:
         if word in ("WITH", "AS"):
             continue
         if word == "FORMAT":
-            options.format = following.strip("'").lower()
+            options.format = following.lower()
             at += 1
         elif word in ("CSV", "BINARY", "TEXT"):
             options.format = word.lower()
@@ -493,7 +523,7 @@ def _copy_options(text: str) -> _CopyOptions:
         elif word in ("DELIMITER", "NULL", "QUOTE"):
             if following.upper() == "AS" and at + 1 < len(tokens):
                 at, following = at + 1, tokens[at + 1]
-            options.values[word.lower()] = _setting_value(following).replace("\\t", "\t")
+            options.values[word.lower()] = following.replace("\\t", "\t")
             at += 1
         elif word == "ENCODING":
             at += 1

@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.statements import SavepointStatement
 from corollary.serve.postgres.translation import TranslatedStatement
 
 
@@ -68,13 +67,12 @@ class TransactionBlock:
                 "write `COMMIT` before this statement",
             )
 
-    def savepoint(self, statement: SavepointStatement) -> str:
+    def savepoint(self, action: str, name: str) -> str:
         """Set a savepoint, release it, or go back to it; return the command tag.
 
         Raises:
             PgError: there is no transaction, or no such savepoint.
         """
-        action, name = statement.action, statement.name
         if not self.is_open:
             raise PgError("25P01", f"{action} is only possible in a transaction.", "write `BEGIN`")
         if self.status is BlockStatus.FAILED and action != "ROLLBACK":

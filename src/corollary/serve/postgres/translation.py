@@ -5,26 +5,22 @@ The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect
 `:p1`, or `:list1` where a list is wanted, and `now()` the parameter `:now`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
-from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
-from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from corollary.data_class import dataclass
-from corollary.frontends.sql.parse import BoundedParser, rewrite_tree
+from corollary.frontends.sql.parse import rewrite_tree
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelations
-from corollary.serve.postgres.statements import with_placeholders
+from corollary.serve.postgres.statements import check_size
 
 SPARK = "spark"
-TOKENS_MAX = 100_000
-"""How many words, values and signs a statement may have, with the elements of lists bound to it."""
 PUBLIC = "public"
 CATALOG_SCHEMAS = frozenset({"pg_catalog", "information_schema"})
 PARAMETERS_MAX = 65_535
@@ -34,53 +30,6 @@ LIST = "list"
 _COUNTS = (exp.Limit, exp.Offset, exp.Fetch)
 _CLOCKS = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDatetime)
 _CLOCK_NAMES = frozenset({"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"})
-
-
-class _Parser(BoundedParser, PostgresParser):
-    """PostgreSQL's parser, with a bound on its work."""
-
-
-def parse_tree(text: str) -> exp.Expr:
-    """Return the tree of one statement.
-
-    Raises:
-        PgError: it cannot be read, or is too large.
-        RecursionError: it is nested too deeply.
-    """
-    placed = with_placeholders(text)
-    try:
-        tokens = Postgres().tokenize(placed)
-        check_size(len(tokens))
-        trees = _Parser(dialect=Postgres()).parse(tokens, placed)
-    except (ParseError, TokenError, ValueError) as problem:
-        raise PgError("42601", _sentence(problem)) from None
-    found = [each for each in trees if each is not None]
-    if len(found) != 1:
-        raise PgError("42601", "One statement is expected.")
-    return found[0]
-
-
-def check_size(tokens: int, values: Iterable[ParameterValue] = ()) -> None:
-    """Refuse a statement that is too large.
-
-    Raises:
-        PgError: it is.
-    """
-    if tokens + sum(len(each) for each in values if isinstance(each, list)) > TOKENS_MAX:
-        raise PgError(
-            "54001",
-            f"A statement has at most {TOKENS_MAX:,} words, values and signs.",
-            "send fewer values at once",
-        )
-
-
-def _sentence(problem: Exception) -> str:
-    if isinstance(problem, ParseError) and problem.errors:
-        first = problem.errors[0]
-        near = str(first.get("highlight") or "").strip()
-        if near:
-            return f"The statement cannot be read at or near `{near[:40]}`."
-    return "The statement cannot be read."
 
 
 def tables_of(tree: exp.Expr) -> Iterator[exp.Table]:
@@ -228,8 +177,7 @@ def _element_of(node: exp.EQ) -> exp.Expr:
 def _extract(node: exp.Extract) -> exp.Expr:
     """Return a part of a time; days of the week have other numbers in Spark.
 
-    >>> SELECTED = parse_tree("SELECT extract(dow FROM d) FROM t").selects[0]
-    >>> _extract(SELECTED).sql("spark")
+    >>> _extract(exp.Extract(this=exp.var("dow"), expression=exp.column("d"))).sql("spark")
     '(EXTRACT(DAYOFWEEK FROM d) - 1)'
     """
     part = node.name.upper()
@@ -287,7 +235,7 @@ def with_values(
     Raises:
         PgError: a value does not fit, or there are too many of them.
     """
-    check_size(0, values)
+    check_size(sum(len(each) for each in values if isinstance(each, list)))
     used: dict[str, Any] = {}
 
     def constant(value: Scalar | None, name: str) -> exp.Expr:
@@ -406,7 +354,7 @@ def _named(projection: exp.Expr) -> exp.Expr:
 def projected_name(projection: exp.Expr) -> str | None:
     """Return the name that PostgreSQL gives to a column without one; None if it has one.
 
-    >>> projected_name(parse_tree("SELECT count(*)").selects[0])
+    >>> projected_name(exp.Count(this=exp.Star()))
     'count'
     """
     if isinstance(projection, exp.Alias | exp.Column) or projection.is_star:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import parse_tokens, span_between, tokenise
+from corollary.frontends.sql.parse import SparkWithPlaces, parse_tokens, span_between, tokenise
 from corollary.source import SourceFile, Span
 
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
@@ -194,14 +195,16 @@ class TokenCursor:
         return self.tokens[self.position].text
 
 
-def split_statements(file: SourceFile) -> list[list[Token]]:
+def split_statements(
+    file: SourceFile, dialect: type[Dialect] = SparkWithPlaces
+) -> list[list[Token]]:
     """Return the tokens of each statement of a text; `;` ends a statement, and empty ones go.
 
     Raises:
         InputError: the text cannot be split into tokens.
     """
     found: list[list[Token]] = [[]]
-    for token in tokenise(file):
+    for token in tokenise(file, dialect):
         if token.token_type is TokenType.SEMICOLON:
             found.append([])
         else:

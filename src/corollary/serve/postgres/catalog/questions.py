@@ -321,8 +321,7 @@ def _named_object(node: exp.Cast, target: str, inner: exp.Expr) -> exp.Expr:
 def _type_name(type_: exp.DataType) -> str:
     """Return the name of a type without its schema.
 
-    >>> from corollary.serve.postgres.translation import parse_tree
-    >>> _type_name(parse_tree("SELECT x::pg_catalog.oid").find(exp.Cast).to)
+    >>> _type_name(exp.DataType.build("pg_catalog.oid", dialect="postgres", udt=True))
     'oid'
     """
     return type_.sql("postgres").lower().replace("pg_catalog.", "").replace('"', "")
