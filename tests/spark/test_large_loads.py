@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import corollary
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle, staged_table
+from corollary.engines.spark.partitioned import handle
 from corollary.errors import InputError
 from corollary.warehouse.sources.tasks import portions, task_reading
 from support.spark.in_process_partitions import forbid_collecting
@@ -135,8 +135,7 @@ def test_a_large_change_never_passes_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a source and of a recomputation: keys, views, files, tables, and opened again."""
-    for module in (handle, staged_table):
-        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", CHANGE_TUPLES)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", CHANGE_TUPLES)
     program, place, folder = tmp_path / "p.dl", tmp_path / "w", tmp_path / "sale"
     program.write_text(CHANGED_PROGRAM)
     shops = [(f"s{n}", f"t{n % 3}") for n in range(18)]

@@ -14,7 +14,7 @@ from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.partitioned import handle, staged_table, stratum
+from corollary.engines.spark.partitioned import handle, stratum
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import InputError, LimitError
 from oracles.evaluation import evaluate
@@ -105,8 +105,7 @@ def test_tasks_write_what_lasts(
     with corollary.open(place, spark=spark, placement="partitions") as db:
         db.load(text=f"{CLOSURE}.output p")
         with monkeypatch.context() as patch:
-            for module in (handle, staged_table):
-                patch.setattr(module, "DISTRIBUTED_MIN_TUPLES", 1)
+            patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
             patch.setattr(PartitionSource, "read", refused)
             patch.setattr(stratum, "INLINE_MAX_TUPLES", 0)
             with db.transaction() as tx:

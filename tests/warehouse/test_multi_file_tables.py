@@ -17,7 +17,7 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle, open_partition, staged_table, stratum
+from corollary.engines.spark.partitioned import handle, open_partition, stratum
 from corollary.engines.spark.partitioned.source import PartitionSource
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
@@ -49,8 +49,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
 
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tasks write all that they would write of many tuples."""
-    for module in (handle, staged_table):
-        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", 1)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
     monkeypatch.setattr(stratum, "INLINE_MAX_TUPLES", 0)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corollary.engines.spark.partitioned import handle, partition_files, source, staged_table
+from corollary.engines.spark.partitioned import handle, partition_files, source
 from support.processes.crash_sequence import nurse, run
 from support.spark.in_process_partitions import InProcess, share_out
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 FEW = (
     (handle, "DISTRIBUTED_MIN_TUPLES", 20),
-    (staged_table, "DISTRIBUTED_MIN_TUPLES", 20),
     (source, "BUILD_MIN_TUPLES", 1),
     (partition_files, "FOLD_MIN_TUPLES", 1),
 )

@@ -29,7 +29,6 @@ from corollary.engines.spark.partitioned import (
     handle,
     partition_files,
     source,
-    staged_table,
     stratum,
 )
 from support.cases.change_runs import CASES, run_case
@@ -62,7 +61,6 @@ EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODE
 OPERATIONS = "corollary.engines.spark.partitioned.operations"
 FEW = (
     (handle, "DISTRIBUTED_MIN_TUPLES"),
-    (staged_table, "DISTRIBUTED_MIN_TUPLES"),
     (stratum, "INLINE_MAX_TUPLES"),
     (source, "BUILD_MIN_TUPLES"),
     (partition_files, "FOLD_MIN_TUPLES"),

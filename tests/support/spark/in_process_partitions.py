@@ -31,7 +31,6 @@ from corollary.engines.spark.partitioned import (
     partition_files,
     partitioning,
     source,
-    staged_table,
     stratum,
 )
 from corollary.engines.spark.partitioned.run import PartitionedRun
@@ -185,7 +184,6 @@ def stage_changes(patch: pytest.MonkeyPatch, min_tuples: int | None) -> None:
     if min_tuples is not None:
         patch.setattr(InProcess, "stages_changes", True)
         patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", min_tuples)
-        patch.setattr(staged_table, "DISTRIBUTED_MIN_TUPLES", min_tuples)
 
 
 def share_out(

@@ -21,7 +21,6 @@ from corollary.engines.spark.partitioned import (
     handle,
     partition_files,
     partitioning,
-    staged_table,
     stratum,
 )
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
@@ -78,8 +77,7 @@ def test_it_lasts(kind: str, apart: int, tmp_path: Path, monkeypatch: pytest.Mon
     algorithms, options = KINDS[kind]
     counts: Counter[str] = Counter()
     share_out(monkeypatch)
-    for module in (handle, staged_table):
-        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", apart)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", apart)
     before = InProcess.strata
 
     @unhurried(EXAMPLES // 2)
@@ -137,8 +135,7 @@ def test_partitions_outlast_the_number_of_tasks(
 
 def test_a_column_that_is_not_the_first_is_the_pivot(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
-    for module in (handle, staged_table):
-        monkeypatch.setattr(module, "DISTRIBUTED_MIN_TUPLES", 1)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
     monkeypatch.setattr(stratum, "INLINE_MAX_TUPLES", 0)
     judged = Judged(closure("right-linear", "number"), "auto")
     before = InProcess.strata

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, UNSIGNED, Type
+from corollary.engines.local.engine import copy_tuples, has_match
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange
 from corollary.engines.local.storage.layout import Words
@@ -149,9 +150,9 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def copy(self) -> None:
         """Back and forth through a table that may or may not share the layout."""
-        self.partner.copy_from(self.table)
+        copy_tuples(self.table, self.partner)
         assert self.partner.size(State.OLD) == self.partner.size(State.NEW)
-        self.table.copy_from(self.partner)
+        copy_tuples(self.partner, self.table)
         self.old, self.added, self.removed = self.state(State.NEW), set(), set()
 
     @rule()
@@ -378,7 +379,7 @@ def test_a_key_is_checked_without_an_order_of_its_own(
             table.insert_rows([row])
         else:
             table.insert(columns_of([row], 3), 1)
-        assert table.has_match((0, 2)) is is_there
+        assert has_match(table, (0, 2)) is is_there
         table.rollback()
     assert [*table.old_layers()] == [(0, 1, 2)]
 

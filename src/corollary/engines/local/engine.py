@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import NO_VIOLATIONS, DependencyCheck, Violations, to_python
@@ -41,15 +42,20 @@ from corollary.engines.local.evaluation import row_stages
 from corollary.engines.local.evaluation.matches import agreeing_words
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
 from corollary.engines.local.storage import index_files
+from corollary.engines.local.storage.arrangement import Arrangement
 from corollary.engines.local.storage.blocks import file_identity
 from corollary.engines.local.storage.code_range import Codes
-from corollary.engines.local.storage.layout import LayoutFamily, Row
+from corollary.engines.local.storage.layout import LayoutFamily, Row, Words
+from corollary.engines.local.storage.rows import permutation
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 
 TUPLES_SUFFIX = ".tuples"
 TUPLES_FILE = re.compile(rf"\d+{re.escape(TUPLES_SUFFIX)}")
 """The names of the files of an index that hold tuples; there may be other files beside them."""
+
+MATCHES_MAX_TUPLES = 64
+"""So many tuples that may agree with an added one are compared one by one."""
 
 PREPARED_PLANS_MAX = 64
 """The maximum number of plans that stay prepared for their next run."""
@@ -103,7 +109,7 @@ class LocalEngine:
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
-        self._tables[target].copy_from(self._tables[source])
+        copy_tuples(self._tables[source], self._tables[target])
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -219,7 +225,7 @@ class LocalEngine:
     def duplicates(self, relation: str, columns: Sequence[int]) -> pa.Table:
         """Return the tuples of NEW that agree with another one in some columns."""
         table, names = self._tables[relation], self._relations[relation].columns
-        words = table.duplicates(tuple(columns))
+        words = find_duplicates(table, tuple(columns))
         return table_handle.decode_words(words, table.layout, table.types, names, self._dictionary)
 
     def violations(self, relation: str, check: DependencyCheck) -> Violations:
@@ -228,8 +234,8 @@ class LocalEngine:
 
     def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:
         """Return that there are none, if no tuple agrees with an added one; None otherwise."""
-        has_match = self._tables[relation].has_match(check.determinants)
-        return None if has_match else NO_VIOLATIONS
+        is_clear = not has_match(self._tables[relation], check.determinants)
+        return NO_VIOLATIONS if is_clear else None
 
     def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
@@ -449,3 +455,55 @@ class LocalEngine:
                 self._prepared.popitem(last=False)
         self._prepared.move_to_end(id(plan))
         return prepared
+
+
+def copy_tuples(source: Table, target: Table) -> None:
+    """Replace the contents of a table by what another one has in NEW, as OLD."""
+    words = source.tuples(State.NEW)
+    target.widen(source.layout.columns)
+    target.assign(target.layout.convert(words, source.layout))
+    target.commit()
+
+
+def find_duplicates(table: Table, columns: tuple[int, ...]) -> Words:
+    """Return the tuples of NEW that agree with another one in some columns."""
+    order = table.order_for(columns)
+    is_sorted = table.has_order(order)
+    words = table.tuples(State.NEW, order if is_sorted else None)
+    primary = table.layout
+    layout = primary.permute(order)
+    if not is_sorted:  # for this once: an arrangement would be maintained from now on
+        words = Arrangement(order, layout).sort_words(words, primary)
+    keys = layout.prefix_keys(words, len(columns))
+    is_equal = keys[1:] == keys[:-1]
+    if not np.count_nonzero(is_equal):
+        return primary.empty
+    mask = np.zeros(len(words), np.bool_)
+    mask[1:] = is_equal
+    mask[:-1] |= is_equal
+    found = layout.unpack(words[mask])
+    by_column = [found[order.index(column)] for column in table.primary_order]
+    return np.sort(primary.pack(by_column, len(found[0])))
+
+
+def has_match(table: Table, columns: tuple[int, ...]) -> bool:
+    """Whether another tuple of NEW agrees with an added one in some columns."""
+    order, length = table.probe_order(columns)
+    rows = table.loose_rows(State.ADDED)
+    if rows is not None:
+        key_of, most = permutation(order[:length]), MATCHES_MAX_TUPLES
+        same = permutation(tuple([order.index(each) for each in columns]))
+        for row in rows:
+            found = table.matching_rows(order, key_of(row), State.NEW, most)
+            if found is None and length < len(columns):
+                break  # too many to compare them one by one
+            wanted = permutation(columns)(row)
+            # Each agrees with itself.
+            if found is None or sum(same(each) == wanted for each in found) > 1:
+                return True
+        else:
+            return False
+    arrangement = table.arrangement(order)
+    added = arrangement.words(State.ADDED)
+    compared = [order.index(each) for each in columns if each not in order[:length]]
+    return arrangement.count_matches(added, length, compared) > len(added)  # beside themselves

@@ -122,7 +122,7 @@ class PreparedPlan:
                 self.tables[one].share_layout(self.tables[other])
         for name in plan.orders:
             self._arrange(name, self.tables[name])
-        self._movable = [name for name, each in self.tables.items() if type(each) is not Table]
+        self._movable = [name for name, each in self.tables.items() if each.remote is not None]
         self._is_bulk_forced = bulk is BulkMode.ALWAYS
         self._elsewhere: RemoteSteps | None = None
         self._bulk: BulkSteps | None = None

@@ -49,23 +49,24 @@ from corollary.engines.spark.jobs import (
     SparkTaskPool,
     Task,
 )
+from corollary.engines.spark.partitioned.contents import (
+    WIDER_BITS,
+    PartitionedContents,
+    PartitionPlace,
+    contents_in,
+    contents_of,
+    fetch_lookups,
+    working_relation,
+)
+from corollary.engines.spark.partitioned.dependencies import find_clashes, find_violations
 from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.partitioned.handle import PartitionedHandle
 from corollary.engines.spark.partitioned.loading import build_partitions
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.remote_table import (
-    CodedLookup,
-    MovableTable,
-    RemoteTable,
-    WorkingTable,
-    fetch_lookups,
-    is_change_relation,
-)
 from corollary.engines.spark.partitioned.run import LayoutExceeded
 from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
 from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.partitioned.table import WIDER_BITS, PartitionPlace
-from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer
+from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer, is_change_relation
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import parallelism_of
 from corollary.engines.spark.task_strata import TaskStrata
@@ -234,24 +235,38 @@ class SparkEngine(LocalEngine):
     # --- relations -----------------------------------------------------------------------------
 
     def _new_table(self, relation: Relation) -> Table:
-        is_stored = relation != PARTITIONS and not is_change_relation(relation.name)
-        if self._placer.is_forced and relation.types and is_stored:
-            return RemoteTable(relation, self.partition_place)
-        return super()._new_table(relation)
+        table = super()._new_table(relation)
+        if self._is_forced(relation.name, relation.types):
+            PartitionedContents(table, relation, self.partition_place)
+        return table
 
-    def _partitioned_tables(self) -> list[RemoteTable]:
+    def _is_forced(self, name: str, types: tuple[Type, ...]) -> bool:
+        """Whether a relation has to be in partitions, whatever its size."""
+        is_stored = name != PARTITIONS.name and not is_change_relation(name)
+        return self._placer.is_forced and bool(types) and is_stored
+
+    def _contents(self, relation: str) -> PartitionedContents:
+        """Return what the table of a relation has in partitions, from now on."""
+        table = self._tables[relation]
+        found = contents_of(table)
+        if found is None:
+            declared, place = self._relations[relation], self.partition_place
+            found = PartitionedContents(table, declared, place)
+            self._unprepare(relation)
+        return found
+
+    def _all_contents(self) -> list[PartitionedContents]:
         if self._made_place is None:
             return []
-        return [each for each in self._tables.values() if isinstance(each, RemoteTable)]
-
-    def _partitioned_table(self, relation: str, state: State = State.OLD) -> RemoteTable | None:
-        """Return the table of a relation that has tuples of a state in partitions."""
-        table = self._tables[relation]
-        return table if isinstance(table, RemoteTable) and table.is_remote(state) else None
+        found = map(contents_of, self._tables.values())
+        return [each for each in found if each is not None]
 
     def is_partitioned(self, relation: str) -> bool:
         """Whether the committed tuples of a relation are in partitions, or will be."""
-        return relation in self._tables and self._tables[relation].is_partitioned
+        table = self._tables.get(relation)
+        return table is not None and (
+            table.is_partitioned or self._is_forced(relation, table.types)
+        )
 
     def place_of(self, relation: str) -> RelationPlace:
         """Return where the tuples of a relation are, and why."""
@@ -272,62 +287,25 @@ class SparkEngine(LocalEngine):
             if not table.is_partitioned and table.types and not is_change_relation(name)
         }
         for name in self._placer.beyond_budget(here):
-            self._partition(name)
-
-    def _partition(self, name: str) -> None:
-        """Move a relation to partitions; a change that is open stays here."""
-        before = self._tables[name]
-        table = RemoteTable(self._relations[name], self.partition_place, before.family)
-        for order in before.old_layers():
-            table.want(order)
-        table.assign(before.tuples(State.OLD))
-        table.commit()
-        if before.has_change:
-            main = before.arrangement(before.primary_order)
-            changed = main.words(State.ADDED), main.words(State.REMOVED)
-            layout = before.layout
-            table.set_change(*(table.layout.convert(each, layout) for each in changed))
-        self._set_table(name, table)
-
-    def _settle_moved(self) -> None:
-        """Let relations that a transaction has moved to partitions stay there."""
-        if self._made_place is None:
-            return
-        for name, table in list(self._tables.items()):
-            if isinstance(table, MovableTable) and table.source and not is_change_relation(name):
-                self._set_table(name, RemoteTable(self._relations[name], self.partition_place))
-                self.adopt(name, table.source.files)
+            self._contents(name).move_committed()
 
     def partitioned_files(self, relation: str) -> PartitionedFiles | None:
-        """Return the files of committed or loaded tuples of a relation; None if they are here."""
-        table = self._partitioned_table(relation)
-        return None if table is None else table.files
+        """Return the files of the committed tuples of a relation; None if they are here."""
+        found = contents_in(self._tables[relation], State.OLD)
+        return None if found is None else found.files_of(State.OLD)
 
-    def adopt(self, relation: str, files: PartitionedFiles) -> None:
+    def attach_files(self, relation: str, files: PartitionedFiles) -> None:
         """Make the tuples of files those of a relation; none of them passes the driver."""
-        self._make_partitioned(relation).adopt(files)
-
-    def _set_table(self, name: str, table: Table) -> None:
-        self._tables[name] = table
-        self._unprepare(name)
-
-    def _make_partitioned(self, relation: str) -> RemoteTable:
-        """Return the table of a relation, whose tuples will be in partitions."""
-        table = self._tables[relation]
-        if not isinstance(table, RemoteTable):
-            declared = self._relations[relation]
-            table = RemoteTable(declared, self.partition_place, table.family)
-            self._set_table(relation, table)
-        return table
+        self._contents(relation).attach_files(files)
 
     def load(self, relation: str, rows: TableHandle) -> None:
         """Add tuples that are outside of this process to a relation without any, as ADDED."""
         assert not self.size(relation), f"`{relation}` is not empty"
         self._written.add(relation)
-        table, place = self._make_partitioned(relation), self.partition_place
-        orders = table.known_orders
+        orders, place = self._tables[relation].known_orders, self.partition_place
         declared = self._relations[relation]
-        table.load(build_partitions(rows, declared, orders, place.root, place.jobs))
+        files = build_partitions(rows, declared, orders, place.root, place.jobs)
+        self._contents(relation).load(files)
 
     def insert(
         self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
@@ -340,8 +318,8 @@ class SparkEngine(LocalEngine):
         elif not rows.is_distributed:
             for each in rows.slices(INSERTED_MAX_ROWS):
                 self._widening(partial(super().insert, relation, each))
-        elif (table := self._table_in_partitions(relation)) is not None:
-            table.change_by_handle(State.ADDED, rows)
+        elif (contents := self._move_committed(relation)) is not None:
+            contents.change_by_handle(State.ADDED, rows)
         else:  # the tuples that it has were inserted by this transaction, and are here
             few = super().read(relation)
             self.clear([relation])
@@ -357,9 +335,9 @@ class SparkEngine(LocalEngine):
         if isinstance(rows, pa.Table | Sequence):
             self._widening(partial(super().delete, relation, rows))
             return
-        table = self._table_in_partitions(relation) if rows.is_distributed else None
-        if table is not None:
-            table.change_by_handle(State.REMOVED, rows)
+        contents = self._move_committed(relation) if rows.is_distributed else None
+        if contents is not None:
+            contents.change_by_handle(State.REMOVED, rows)
             return
         for each in rows.slices(INSERTED_MAX_ROWS):
             self._widening(partial(super().delete, relation, each))
@@ -367,23 +345,18 @@ class SparkEngine(LocalEngine):
     def prefetch(self, lookups: Iterable[RowLookup]) -> None:
         """Fetch what a change is going to look up in partitions, by one job."""
         asked = [
-            CodedLookup(table, each, self._encode(each.relation, each.rows, each.columns)[0])
+            (contents, each, self._encode(each.relation, each.rows, each.columns)[0])
             for each in lookups
-            if (table := self._partitioned_table(each.relation, State.NEW)) is not None
+            if (contents := contents_in(self._tables[each.relation], State.NEW)) is not None
             if len(each.rows) <= LOOK_AHEAD_MAX_ROWS
         ]
         self._widening(partial(fetch_lookups, asked))
 
-    def _table_in_partitions(self, relation: str) -> RemoteTable | None:
-        """Return the table of a relation after its tuples were moved to partitions.
-
-        None if it has no committed or loaded ones.
-        """
-        table = self._tables[relation]
-        if not table.is_partitioned and table.size(State.OLD):
-            self._partition(relation)
-            table = self._tables[relation]
-        return table if isinstance(table, RemoteTable) and table.held is not None else None
+    def _move_committed(self, relation: str) -> PartitionedContents | None:
+        """Move the committed tuples of a relation to partitions; None if it has none."""
+        if self._tables[relation].size(State.OLD):
+            self._contents(relation).move_committed()
+        return contents_in(self._tables[relation], State.NEW)
 
     def apply_change(
         self, relation: str, added: pa.Table | TableHandle, removed: pa.Table | TableHandle
@@ -393,7 +366,7 @@ class SparkEngine(LocalEngine):
         What was loaded is its OLD by then.
         """
         table = self._tables[relation]
-        if isinstance(table, RemoteTable) and table.is_loading:
+        if table.is_partitioned and not table.size(State.OLD):
             table.commit()
         super().apply_change(relation, added, removed)
 
@@ -414,9 +387,16 @@ class SparkEngine(LocalEngine):
         if paths:
             stored = restore_files(Path(self.partition_place.root), self._relations, files, paths)
             for name, each in stored.items():
-                self.adopt(name, each)
+                self.attach_files(name, each)
             found |= stored.keys()
+        for name in found:
+            self._move_forced(name)
         return found
+
+    def _move_forced(self, name: str) -> None:
+        """Move the committed tuples of a relation to partitions if it has to be there."""
+        if self._is_forced(name, self._tables[name].types):
+            self._contents(name).move_committed()
 
     def rename(self, old: str, new: str) -> None:
         """Give a relation another name, which must be unused."""
@@ -430,16 +410,19 @@ class SparkEngine(LocalEngine):
         self._relabel_table(relation.name)
 
     def _relabel_table(self, name: str) -> None:
-        table = self._tables[name]
-        if isinstance(table, RemoteTable):
-            table.relabel(self._relations[name])
+        contents = contents_of(self._tables[name])
+        if contents is not None:
+            contents.relabel(self._relations[name])
 
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
-        if self._partitioned_table(source) is not None and not self.is_partitioned(target):
-            self._set_table(target, RemoteTable(self._relations[target], self.partition_place))
         self._strata.forget([target])
-        super().copy(source, target)
+        contents = contents_in(self._tables[source], State.NEW)
+        if contents is None:
+            super().copy(source, target)
+            self._move_forced(target)
+        else:
+            self.attach_files(target, contents.new_files())
         self._placer.measure()
 
     def drop(self, relations: Iterable[str]) -> None:
@@ -462,10 +445,12 @@ class SparkEngine(LocalEngine):
         changed = self.changed()
         self._placer.grow(sum(self.size(each, State.ADDED) for each in changed))
         self._strata.follow(changed if names is None else changed.intersection(names))
+        for name in changed if names is None else changed.intersection(names):
+            if self._is_forced(name, self._tables[name].types):
+                self._contents(name).move_added()
         super().commit(names)
         self._release()
         if names is None:
-            self._settle_moved()
             self._partition_large()
             self._trim_dictionary()
             self._sweep()
@@ -477,9 +462,9 @@ class SparkEngine(LocalEngine):
 
     def _release(self) -> None:
         """Forget what was fetched for a transaction."""
-        for table in self._partitioned_tables():
-            if table.fetched_bytes:
-                table.release()
+        for each in self._all_contents():
+            if each.fetched_bytes:
+                each.release()
 
     def _trim_dictionary(self) -> None:
         """Forget the texts that only passed, once they are many: code the tables here anew."""
@@ -490,10 +475,10 @@ class SparkEngine(LocalEngine):
             return
         fresh = Dictionary()
         for name, table in self._tables.items():
-            if not table.is_partitioned:
+            if table.size(State.OLD) and not table.is_partitioned:
                 self._tables[name] = recode_table(table, self._dictionary, fresh)
         self._dictionary = self._made_place.dictionary = fresh
-        for each in self._partitioned_tables():
+        for each in self._all_contents():
             each.release()
         self._prepared.clear()  # their constants are codes of the old dictionary
         self._trimmed_bytes = fresh.nbytes
@@ -501,13 +486,7 @@ class SparkEngine(LocalEngine):
     def _files_in_use(self) -> set[str]:
         """Return the paths of all files of tables, and of copies for tasks."""
         copies = {f"{self.partition_place.root}/{name}" for name in self._strata.files}
-        return copies | {
-            path
-            for table in self._partitioned_tables()
-            for source in (table.source, table.loading, table.staged)
-            if source is not None
-            for path in source.files.paths
-        }
+        return copies.union(*(each.file_paths for each in self._all_contents()))
 
     def _sweep(self) -> None:
         """Remove what no table and no handle needs, and what lost tasks have left."""
@@ -537,10 +516,10 @@ class SparkEngine(LocalEngine):
         return handle
 
     def _partitioned_handle(self, relation: str, state: State) -> PartitionedHandle | None:
-        table = self._partitioned_table(relation, state)
-        if table is None:
+        contents = contents_in(self._tables[relation], state)
+        if contents is None:
             return None
-        files, added, removed = table.parts(state)
+        files, added, removed = contents.parts(state)
         source = PartitionSource(files, self.partition_place.jobs)
         return PartitionedHandle(source, added, removed)
 
@@ -551,15 +530,15 @@ class SparkEngine(LocalEngine):
 
     def violations(self, relation: str, check: DependencyCheck) -> Violations:
         """Return pairs of tuples of NEW that violate a functional dependency."""
-        table = self._tables[relation]
-        found = table.violations(check) if isinstance(table, RemoteTable) else None
+        contents = contents_of(self._tables[relation])
+        found = None if contents is None else find_violations(contents, check)
         return super().violations(relation, check) if found is None else found
 
     def clashes(self, relation: str, check: DependencyCheck) -> Violations | None:
         """Return those among the tuples that agree with added ones; None to look them up here."""
-        table = self._tables[relation]
-        if isinstance(table, RemoteTable):
-            return table.clashes(check)
+        contents = contents_of(self._tables[relation])
+        if contents is not None:
+            return find_clashes(contents, check)
         return super().clashes(relation, check)
 
     # --- plans ---------------------------------------------------------------------------------
@@ -567,11 +546,11 @@ class SparkEngine(LocalEngine):
     def _working_table(
         self, name: str, types: tuple[Type, ...], family: LayoutFamily | None, plan: Plan
     ) -> Table:
+        table = super()._working_table(name, types, family, plan)
         if types and self._has_partitions(plan):
-            columns = tuple(f"c{at}" for at in range(len(types)))
-            relation = Relation(name, columns, types, False, is_declared=False)
-            return WorkingTable(relation, self.partition_place, family)
-        return super()._working_table(name, types, family, plan)
+            relation = working_relation(name, types)
+            PartitionedContents(table, relation, self.partition_place, is_working=True)
+        return table
 
     def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
         return self._strata.run(prepared, step)
@@ -579,21 +558,18 @@ class SparkEngine(LocalEngine):
     def _prepare(self, plan: Plan) -> PreparedPlan:
         if id(plan) not in self._prepared:
             for name in self._strata.maintained(plan):
-                known = self._tables[name]
-                is_movable = type(known) is not RemoteTable
-                if is_movable and not (isinstance(known, RemoteTable) and known.held):
-                    self._partition(name)
-        if id(plan) not in self._prepared and self._has_partitions(plan):
-            for name in relations_written(plan):  # its results may be in partitions
-                table = self._tables.get(name)
-                if table is not None and table.types and not isinstance(table, RemoteTable):
-                    relation, place = self._relations[name], self.partition_place
-                    self._set_table(name, MovableTable.of(table, relation, place))
+                self._contents(name).move_committed()
+            if self._has_partitions(plan):
+                for name in relations_written(plan):  # its results may be in partitions
+                    if name in self._tables and self._tables[name].types:
+                        self._contents(name)
         return super()._prepare(plan)
 
     def _has_partitions(self, plan: Plan) -> bool:
         """Whether a plan names a relation that may be in partitions."""
-        return any(isinstance(self._tables.get(name), RemoteTable) for name in plan.types)
+        return any(
+            name in self._tables and self._tables[name].remote is not None for name in plan.types
+        )
 
     def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
         """Run the main procedure of a plan; return the number of rows that it handled.
@@ -605,7 +581,7 @@ class SparkEngine(LocalEngine):
         if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
             super().insert(PARTITIONS.name, [(number,) for number in range(self.partition_count)])
             super().commit([PARTITIONS.name])
-        if sum(each.fetched_bytes for each in self._partitioned_tables()) > FETCHED_MAX_BYTES:
+        if sum(each.fetched_bytes for each in self._all_contents()) > FETCHED_MAX_BYTES:
             self._release()
         if self._made_place is not None:
             self._made_place.jobs.recorder = recorder
@@ -622,5 +598,5 @@ class SparkEngine(LocalEngine):
                 return work()
             except LayoutExceeded:
                 self.partition_place.interned_bits += WIDER_BITS
-                for table in self._partitioned_tables():
-                    table.widen_interned()
+                for each in self._all_contents():
+                    each.widen_interned()

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from corollary.core.engine import TUPLE_BYTES, RelationPlace
-from corollary.core.plans import Placement
+from corollary.core.plans import WORKING_SEPARATOR, Placement
+from corollary.core.states import CHANGES
 from corollary.data_class import dataclass
 
 PARTITIONS_PLACE = "partitions"
@@ -100,3 +101,8 @@ class Placer:
         is_large = is_partitioned or size >= TASKS_MIN_TUPLES
         is_first = not size and lower >= TASKS_MIN_INPUT_TUPLES
         return Placement.TASKS if is_large or is_first else Placement.DRIVER
+
+
+def is_change_relation(name: str) -> bool:
+    """Return whether a relation holds the change of a virtual one, for a transaction."""
+    return name.rpartition(WORKING_SEPARATOR)[2] in CHANGES and WORKING_SEPARATOR in name

@@ -5,7 +5,7 @@ written once, and then follows the commits.
 """
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol
@@ -21,20 +21,34 @@ from corollary.core.states import CHANGES, State
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.local.storage.table import Table
 from corollary.engines.spark.partitioned.change_files import write_change
+from corollary.engines.spark.partitioned.contents import (
+    PartitionedContents,
+    PartitionPlace,
+    contents_of,
+)
+from corollary.engines.spark.partitioned.handle import is_distributed
 from corollary.engines.spark.partitioned.open_partition import new_name, write_partition
-from corollary.engines.spark.partitioned.operations import PartitionAddress
-from corollary.engines.spark.partitioned.partition_files import StoredPartition
-from corollary.engines.spark.partitioned.remote_table import RemoteTable, is_change_relation
+from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes
+from corollary.engines.spark.partitioned.partition_files import (
+    PartitionedFiles,
+    PartitionSet,
+    StoredPartition,
+    append_changes,
+)
+from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.partitioned.staged_change import StagedChange, stage_partitions
 from corollary.engines.spark.partitioned.stratum import (
     PlanRelation,
     PlanRequest,
+    RelationChange,
     RunStratum,
     pickle_plan,
     remaining_limits,
     report_run,
+    split_change,
     subplan,
 )
-from corollary.engines.spark.partitioned.table import PartitionPlace
+from corollary.engines.spark.placer import is_change_relation
 from corollary.rewrite.partitions import PARTITIONS
 
 PLAN_CACHE_ENTRIES = 64
@@ -162,11 +176,14 @@ class TaskStrata:
         part = self._parts(prepared.plan)[step.procedure]
         pivots = self._pivots(prepared.plan, step.procedure, part)
         count = self._engine.partition_count
-        tables = {name: self._engine.tables[name] for name in pivots}
-        for name, table in tables.items():
-            assert isinstance(table, RemoteTable)
-            if not table.partition_by(pivots[name], count):
-                return False
+        maintained = {
+            name: contents
+            for name in pivots
+            if (contents := contents_of(self._engine.tables[name])) is not None
+        }
+        assert maintained.keys() == pivots.keys(), "the engine has prepared them"
+        if not all(partition_by(each, pivots[name], count) for name, each in maintained.items()):
+            return False
         request = self._request(prepared, part, pivots)
         place = self._engine.partition_place
         file = new_name(step.procedure, "plan")
@@ -182,9 +199,8 @@ class TaskStrata:
             found = place.jobs.run(tasks, f"maintain {', '.join(dict(step.columns))}")
         finally:
             path.unlink(missing_ok=True)
-        for name, table in tables.items():
-            assert isinstance(table, RemoteTable)
-            table.take_changes(request.relations[name], [changes[name] for changes, _ in found])
+        for name, each in maintained.items():
+            take_changes(each, request.relations[name], [changes[name] for changes, _ in found])
         records = [record for _, record in found]
         prepared.budget.handled_rows += report_run(part, records, prepared.recorder)
         prepared.recorder.end(step.procedure, prepared.budget.handled_rows)
@@ -212,8 +228,9 @@ class TaskStrata:
                     self._engine.read(name, each) for each in (State.OLD, *CHANGES)
                 )
                 given[name] = self._engine.relations[name], old, added, removed
-            elif isinstance(table, RemoteTable) and (name in pivots or table.held is not None):
-                relations[name] = table.for_tasks(pivots.get(name), self._engine.partition_count)
+            elif (contents := contents_of(table)) and (name in pivots or contents.is_held):
+                count = self._engine.partition_count
+                relations[name] = plan_relation(contents, pivots.get(name), count)
             else:
                 relations[name] = self._copy_for_tasks(name)
         limits = remaining_limits(self.limits)
@@ -233,3 +250,92 @@ def _placed_parts(plan: Plan) -> dict[str, Plan]:
         for each in plans.steps_of(plan)
         if isinstance(each, PlacedCall)
     }
+
+
+# --- relations that tasks share ------------------------------------------------------------------
+
+
+def partition_by(contents: PartitionedContents, lead: int, count: int) -> bool:
+    """Have a number of partitions by a column, or more; return whether that is possible.
+
+    It is not where the tuples of a value are in several partitions.
+    """
+    contents.move_committed()
+    if contents.held is None:
+        return True
+    order = contents.table.order_for((lead,))
+    contents.table.arrangement(order)
+    part = contents.held.set_for(order)
+    assert part is not None
+    if len(part.partitions) >= count or part.heavy is not None:
+        return part.heavy is None
+    if contents.staged is not None:
+        return False
+    contents.hold_again(contents.held.split(count))
+    contents.release()
+    return True
+
+
+def plan_relation(contents: PartitionedContents, lead: int | None, count: int) -> PlanRelation:
+    """Return a relation as tasks read it; a change that is here is written to files.
+
+    Args:
+        contents: of the relation.
+        lead: the column that it is partitioned by, if tasks share its partitions.
+        count: how many partitions there are if it has none so far.
+    """
+    relation, root = contents.relation, contents.place.root
+    order = contents.table.order_for((lead or 0,))
+    part = None if contents.held is None else contents.held.set_for(order)
+    if part is None:
+        part = PartitionSet((order,), (StoredPartition(),) * count)
+    partitioning, empty = part.partitioning, part.emptied()
+
+    def stored(state: State) -> tuple[StoredPartition, ...]:
+        sets = contents.files_of(state).sets if contents.is_remote(state) else ()
+        found = (each.partitions for each in sets if each.lead == partitioning.lead)
+        return next(found, empty.partitions)
+
+    old, added, removed = map(stored, (State.OLD, *CHANGES))
+    if contents.staged is None:
+        here = [
+            empty.with_partitions(
+                split_change(root, relation, partitioning, rows, rows.slice(0, 0))
+            ).partitions
+            for rows in contents.change_tables()
+        ]
+        added, removed = tuple(map(append_changes, added, here[0])), here[1]
+    shared = None if lead is None else partitioning
+    return PlanRelation(relation, part.orders, shared, old, added, removed)
+
+
+def take_changes(
+    contents: PartitionedContents, wanted: PlanRelation, made: Sequence[RelationChange]
+) -> None:
+    """Let what tasks have found be the open change of a relation."""
+    root, jobs, relation = contents.place.root, contents.place.jobs, contents.relation
+    partitioning = wanted.partitioning
+    assert partitioning is not None
+    part = PartitionSet(wanted.orders, (StoredPartition(),) * partitioning.count)
+    files = PartitionedFiles(root, relation, (part,))
+    total = sum(sum(each.counts) for each in made)
+    is_few = not is_distributed(total)
+    if is_few and not any(each.partitions for each in made):
+        joined = PartitionSource(files, jobs).joined
+        sides = zip(*(each.rows for each in made if each.rows is not None), strict=True)
+        contents.set_rows(*map(joined, sides))
+        return
+    found: dict[int, StoredPartition] = {}
+    for each in made:
+        found |= each.partitions
+        if each.rows is not None:
+            added, removed = map(from_bytes, each.rows)
+            found |= split_change(root, relation, partitioning, added, removed)
+    part = part.with_partitions(found)
+    files = replace(files, sets=(part,))
+    if contents.source is None:
+        contents.load(PartitionSource(files, jobs).with_primary())
+    elif is_few:
+        contents.collect_to_driver(StagedChange(files))
+    else:
+        contents.stage(stage_partitions(contents.source, part))

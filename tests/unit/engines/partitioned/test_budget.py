@@ -14,7 +14,7 @@ from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
 from corollary.engines.spark import engine as spark_engine
-from corollary.engines.spark.partitioned import table
+from corollary.engines.spark.partitioned import contents
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
 from support.spark.in_process_partitions import InProcess, forbid_collecting, share_out
@@ -155,7 +155,7 @@ def test_the_dictionary_forgets_what_has_only_passed(
 def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layout of a partitioned table has little room for texts that pass, or are looked up."""
     share_out(monkeypatch, "partitions")
-    monkeypatch.setattr(table, "ROOM_BITS", 0)
+    monkeypatch.setattr(contents, "ROOM_BITS", 0)
     monkeypatch.setattr(spark_engine, "WIDER_BITS", 1)
     text = """.decl r(x: number, name: symbol)
         .decl k(x: number)
@@ -173,7 +173,7 @@ def test_texts_get_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         files = engine.partitioned_files("r")
         assert files is not None
         fresh.partition_place.interned_bits = 2
-        fresh.adopt("r", files)
+        fresh.attach_files("r", files)
         made = fresh._tables["r"]
         assert made.layout.columns[1].width == 2
         with other.transaction() as tx:

@@ -11,7 +11,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.engines.spark.partitioned.table import PartitionedTable
+from corollary.engines.spark.partitioned.contents import contents_of
 from support.spark.in_process_partitions import InProcess
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)
@@ -25,10 +25,10 @@ def engine() -> Iterator[InProcess]:
     made.declare({"p": PAIRS, "q": OTHER})
     made.insert("q", from_python(list(ROWS), OTHER))
     made.commit()
-    files, table = made.partitioned_files("q"), made._tables["p"]
+    files, contents = made.partitioned_files("q"), contents_of(made._tables["p"])
     assert files is not None
-    assert isinstance(table, PartitionedTable)
-    table.load(files)
+    assert contents is not None
+    contents.load(files)
     made._written.add("p")  # as `load` of the engine does
     yield made
     made.close()

@@ -17,6 +17,7 @@ from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import state_of
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned import loading, partitioning
+from corollary.engines.spark.partitioned.dependencies import violations_in
 from corollary.engines.spark.partitioned.open_partition import ranges_of
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.partitioning import (
@@ -168,7 +169,7 @@ def test_tuples_that_agree_are_found_in_several_partitions(
     none = source.no_rows
     dependency = DependencyCheck((0, 2), (1,), 2)
     groups = {(row[0], row[2]) for row in known}
-    found = source.violations(dependency, none, none)
+    found = violations_in(source, dependency, none, none)
     several = {each for each in groups if sum((r[0], r[2]) == each for r in known) > 1}
     assert found.count == len(several) > 2
     assert [len(to_python(each)) for each in (found.ones, found.others)] == [2, 2]
@@ -180,15 +181,15 @@ def test_tuples_that_agree_are_found_in_several_partitions(
         files, jobs, {(7, f"w{n}", 5) for n in range(90)}, {r for r in known if r[2] - 1}
     )
     source = PartitionSource(files, jobs)
-    assert source.violations(held, none, none).count == 1
+    assert violations_in(source, held, none, none).count == 1
     ones = from_python([r for r in known if r[2] == 1 and r[0] == 7], VISITS)
-    assert source.violations(held, none, ones).count == 0
+    assert violations_in(source, held, none, ones).count == 0
     order = (0, 1, 2)
     for added, count in (((7, "z", 5), 0), ((7, "z", 6), 1), ((1021, "z", 1), 0), ((3, "z", 1), 0)):
         rows = from_python([added], VISITS)
-        assert source.violations(held, rows, ones, order).count == count, added
+        assert violations_in(source, held, rows, ones, order).count == count, added
     both = from_python([(3, "z", 1), (3, "y", 2)], VISITS)
-    assert source.violations(held, both, ones, order).count == 1
+    assert violations_in(source, held, both, ones, order).count == 1
 
 
 def test_columns_that_spread() -> None:

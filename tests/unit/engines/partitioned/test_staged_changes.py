@@ -15,8 +15,8 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.database.database import state_of
+from corollary.engines.spark.partitioned.contents import contents_of
 from corollary.engines.spark.partitioned.handle import RemoteTuples
-from corollary.engines.spark.partitioned.remote_table import RemoteTable
 from corollary.errors import ConstraintError
 from support.maintained_database import Judged
 from support.spark.in_process_partitions import (
@@ -50,10 +50,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcess]:
     made.close()
 
 
-def table_of(engine: InProcess) -> RemoteTable:
-    found = engine._tables["sale"]
-    assert isinstance(found, RemoteTable)
-    return found
+def is_staged(engine: InProcess) -> bool:
+    found = contents_of(engine._tables["sale"])
+    return found is not None and found.staged is not None
 
 
 def check(engine: InProcess, new: set[Any], old: set[Any] = ROWS) -> None:
@@ -73,7 +72,7 @@ def check(engine: InProcess, new: set[Any], old: set[Any] = ROWS) -> None:
 def test_what_is_inserted_and_deleted_stays_in_files(engine: InProcess) -> None:
     engine.insert("sale", [sale(n) for n in range(30, 60)])
     check(engine, ROWS | {sale(n) for n in range(60)})
-    assert table_of(engine).staged is not None
+    assert is_staged(engine)
     engine.delete("sale", [sale(n) for n in range(50)])
     check(engine, {sale(n) for n in range(50, 60)})
     engine.insert("sale", [sale(n) for n in range(10)])
@@ -85,7 +84,7 @@ def test_what_is_inserted_and_deleted_stays_in_files(engine: InProcess) -> None:
 
 def test_all_tuples_go(engine: InProcess) -> None:
     engine.delete("sale", list(ROWS))
-    assert table_of(engine).staged is not None
+    assert is_staged(engine)
     engine.commit()
     check(engine, set(), set())
     engine.insert("sale", [sale(1)])
@@ -94,9 +93,9 @@ def test_all_tuples_go(engine: InProcess) -> None:
 
 def test_a_change_that_comes_to_little_is_one_of_the_driver(engine: InProcess) -> None:
     engine.delete("sale", [sale(n) for n in range(20)])
-    assert table_of(engine).staged is not None
+    assert is_staged(engine)
     engine.insert("sale", [sale(n) for n in range(1, 21)])
-    assert table_of(engine).staged is None
+    assert not is_staged(engine)
     check(engine, ROWS - {sale(0)})
     engine.rollback()
     check(engine, ROWS)
@@ -112,7 +111,7 @@ def test_a_change_in_files_is_rolled_back(engine: InProcess) -> None:
 
 def test_probes_in_other_orders_see_it(engine: InProcess) -> None:
     """An order that was there before the change, and one that comes while it is open."""
-    table = table_of(engine)
+    table = engine._tables["sale"]
     table.arrangement((1, 0, 2))
     engine.insert("sale", [sale(n) for n in range(36, 60)])
     engine.delete("sale", [sale(n) for n in range(6)])
@@ -140,10 +139,10 @@ def test_a_recomputation_replaces_the_tuples(engine: InProcess, count: int) -> N
     other.commit()
     files = other.partitioned_files("sale")
     assert files is not None
-    table = table_of(engine)
+    table = engine._tables["sale"]
     engine._written.add("sale")  # as a run of a plan does
     table.replace(RemoteTuples(files))
-    assert table.staged is not None
+    assert is_staged(engine)
     check(engine, wanted)
     table.add(RemoteTuples(files))  # no change
     check(engine, wanted)

@@ -240,18 +240,20 @@ class Derivation:
         """Fetch which tuples are known; return them, packed in the layout of then."""
         target = self._tables[self._step.target]
         remote = [
-            (table, each.state)
+            (table, table.remote, each.state)
             for each in without
-            if (table := self._tables[each.relation]).is_remote(each.state)
+            if (table := self._tables[each.relation]).remote is not None
         ]
         layout = target.layout
-        for table, _ in remote:
+        for table, _, _ in remote:
             _ = table.layout  # which makes room for all texts: it is the target's as well
         words, layout = target.layout.convert(words, layout), target.layout
-        needed = [probe for table, state in remote for probe in table.unfetched_words(words, state)]
+        needed = [
+            probe for _, each, state in remote for probe in each.unfetched_words(words, state)
+        ]
         if needed:
             context.fetch(Prefetch(needed))
-            for table, _ in remote:
+            for table, _, _ in remote:
                 _ = table.layout
         return target.layout.convert(words, layout)
 

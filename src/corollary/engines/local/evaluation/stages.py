@@ -119,7 +119,8 @@ class ProbeStage:
         table = self.tables[self._relation]
         order = self.order_in(table)
         keys = [operand.column(frame) for operand in self._keys]
-        return table.unfetched(order, keys, self._state)
+        remote = table.remote
+        return [] if remote is None else remote.unfetched(order, keys, self._state)
 
     def order_in(self, table: Table) -> Order:
         """Return the order to probe in, which is chosen once."""
@@ -226,9 +227,9 @@ class MemberStage:
 
     def unfetched(self, frame: Frame) -> list[PendingProbe]:
         """Return what it has to fetch for some rows."""
-        table = self.tables[self._relation]
+        remote = self.tables[self._relation].remote
         columns = [operand.column(frame) for operand in self._operands]
-        return table.unfetched_codes(columns, self._state)
+        return [] if remote is None else remote.unfetched_codes(columns, self._state)
 
     def apply(self, frame: Frame) -> Frame:
         """Return the rows whose tuple is in the relation, or not."""

@@ -91,6 +91,8 @@ class Arrangement:
     that a change costs nothing in orders that no pipeline reads, also when it is committed.
 
     Attributes:
+        by_state: a run for each state, if the open change is outside of this process as well as
+            what it changes; there are no other tuples then.
         is_stale: whether the table has changed since this order was updated.
         is_read: whether it was read since the last commit.
     """
@@ -101,6 +103,7 @@ class Arrangement:
         "_late_added",
         "_late_removed",
         "added",
+        "by_state",
         "is_read",
         "is_stale",
         "layout",
@@ -113,14 +116,16 @@ class Arrangement:
     def __init__(self, order: Order, layout: Layout) -> None:
         self.order = order
         self.layout = layout
-        # What the open change has gained since the last update, None if it has been replaced.
-        self._late_added: list[Words] | None = []
-        self._late_removed: list[Words] = []
-        self.is_stale = self.is_read = False
+        self.is_read = False
         self.reset(layout.empty)
 
     def reset(self, added: Words) -> None:
         """Replace the contents by these tuples, as ADDED."""
+        # What the open change has gained since the last update, None if it has been replaced.
+        self._late_added: list[Words] | None = []
+        self._late_removed: list[Words] = []
+        self.is_stale = False
+        self.by_state: Mapping[State, SortedRun] = {}
         self.runs: list[SortedRun] = []
         self.tombstones: Words = self.layout.empty
         self.added: list[SortedRun] = [MemoryRun(added)] if len(added) else []
@@ -138,6 +143,9 @@ class Arrangement:
         return known
 
     def _layers(self, state: State) -> list[Layer]:
+        if self.by_state:
+            run = self.by_state[state]
+            return [Layer(run)] if len(run) else []
         if state is State.ADDED:
             return [Layer(run) for run in self.added]
         if state is State.REMOVED:
@@ -236,7 +244,7 @@ class Arrangement:
     @property
     def nbytes(self) -> int:
         """The size of its arrays in bytes."""
-        runs = sum(run.nbytes for run in (*self.runs, *self.added))
+        runs = sum(run.nbytes for run in (*self.runs, *self.added, *self.by_state.values()))
         deferred = sum(words.nbytes for side in self._deferred for words in side)
         return runs + self.removed.nbytes + self.tombstones.nbytes + deferred
 
@@ -364,6 +372,7 @@ class Arrangement:
         self.tombstones = layout.convert(self.tombstones, before)
         self.added = [run.repack(layout, before) for run in self.added]
         self.removed = layout.convert(self.removed, before)
+        self.by_state = {state: run.repack(layout, before) for state, run in self.by_state.items()}
         self.layout = layout
         self._cached = {}
 

@@ -250,6 +250,11 @@ class Layout:
                 mask = outside if mask is None else mask | outside
         return mask
 
+    def fitting(self, columns: Sequence[Codes]) -> list[Codes]:
+        """Return the rows whose codes are in the ranges of their columns: no tuple has others."""
+        overflow = self.overflow_mask(columns)
+        return list(columns) if overflow is None else [codes[~overflow] for codes in columns]
+
     # --- single tuples -------------------------------------------------------------------------
 
     @cached_property

@@ -1,7 +1,7 @@
 """A relation in memory: the same tuples in several column orders, read in four states."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, Order, build_arrangement
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Layout, LayoutFamily, Mask, Row, Words
+from corollary.engines.local.storage.remote_contents import RemoteContents
 from corollary.engines.local.storage.rows import (
     LooseChange,
     Tuples,
@@ -19,7 +20,6 @@ from corollary.engines.local.storage.rows import (
 )
 from corollary.engines.local.storage.runs import (
     SAMPLE_TUPLES,
-    PendingProbe,
     SortedRun,
     compare_words,
     estimate_distinct_values,
@@ -44,8 +44,8 @@ DEFERRED_MIN_TUPLES, DEFERRED_FRACTION = 1 << 12, 4
 PARTIAL_MIN_TUPLES, PARTIAL_MAX_TUPLES = 1 << 16, 16
 """So many tuples are probed by fewer columns than are bound, where these leave so few."""
 
-SCANNED_MAX_DISTINCT, MATCHES_MAX_TUPLES = 16, 64
-"""All tuples are read for one key of columns with fewer values; so many matches are seen singly."""
+SCANNED_MAX_DISTINCT = 16
+"""All tuples are read for one key of columns with fewer values."""
 
 LOOSE_MAX_TUPLES = 256
 """An open change of more tuples than this is packed."""
@@ -55,12 +55,13 @@ class Table:
     """The tuples of one relation, coded and packed.
 
     An open change of few tuples is *loose*: two lists of rows, which are packed when somebody reads
-    words. Words of an open change and loose rows are never there both.
+    words. Words of an open change and loose rows are never there both. A table that may have tuples
+    outside of this process has no loose change.
 
     Attributes:
         family: the tables that share its layout; words can be moved between them unchanged.
         primary_order: the order of the columns as declared; words are in this order unless stated.
-        is_partitioned: whether its committed tuples are outside of this process.
+        remote: what it has outside of this process, if it may have tuples there.
         distinct_estimates: estimates of the distinct values of its columns, if they were made.
     """
 
@@ -79,10 +80,9 @@ class Table:
         "distinct_estimates",
         "family",
         "primary_order",
+        "remote",
         "types",
     )
-
-    is_partitioned: ClassVar[bool] = False
 
     def __init__(self, types: Sequence[Type], family: LayoutFamily | None = None) -> None:
         self.types = tuple(types)
@@ -99,12 +99,20 @@ class Table:
         self._estimated = 0
         self._wanted: dict[Order, None] = {}
         self.distinct_estimates: tuple[int, ...] = ()
+        self.remote: RemoteContents | None = None
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether committed or added tuples are outside of this process."""
+        return self.remote is not None and self.remote.is_held
 
     @property
     def layout(self) -> Layout:
         """The current layout; the tuples are repacked first if that of the family has changed."""
         if self._loose is not None:
             self._settle()
+        if self.remote is not None:
+            self.remote.make_room()
         if self.family.layout is not self._layout:
             self._repack()
         return self._layout
@@ -134,6 +142,8 @@ class Table:
         """Return the tuples sorted in an order, which is maintained from now on."""
         if self._loose is not None:
             self._settle()
+        if self.remote is not None:
+            self.remote.make_room()
         return self._arrangement(order)
 
     def _arrangement(self, order: Order) -> Arrangement:
@@ -144,15 +154,29 @@ class Table:
             return self._main
         other = self._others.get(order)
         if other is None:
-            other = self._others[order] = self._arrange(order)
+            if self.remote is not None and self.remote.is_held:
+                other = self.remote.arrange(order)
+            else:
+                other = build_arrangement(self._main, order)
+            self._others[order] = other
         elif other.is_stale:
             other.catch_up(self._main)
         other.is_read = True
         return other
 
-    def _arrange(self, order: Order) -> Arrangement:
-        """Return the tuples sorted in an order that there is not yet."""
-        return build_arrangement(self._main, order)
+    @property
+    def arrangements(self) -> list[Arrangement]:
+        """The tuples in all orders that there are, perhaps not up to date."""
+        return [self._main, *self._others.values()]
+
+    def has_order(self, order: Order) -> bool:
+        """Whether the tuples are sorted in an order."""
+        return order == self.primary_order or order in self._others
+
+    @property
+    def known_orders(self) -> list[Order]:
+        """The orders that probes need, as far as that is known."""
+        return [self.primary_order, *self._others, *self._wanted]
 
     def want(self, order: Order) -> None:
         """Note an order that probes will need; the first one that does lets it be made."""
@@ -163,8 +187,10 @@ class Table:
         prefix = set(bound)
         for order in (self.primary_order, *self._others, *self._wanted):
             if set(order[: len(bound)]) == prefix:
-                return order
-        return (*bound, *(column for column in self.primary_order if column not in prefix))
+                break
+        else:
+            order = (*bound, *(column for column in self.primary_order if column not in prefix))
+        return order if self.remote is None else self.remote.order_for(order, bound)
 
     def probe_order(self, bound: tuple[int, ...], *, is_single: bool = False) -> tuple[Order, int]:
         """Return an order to probe in by some columns, and how many of them are its first.
@@ -178,8 +204,7 @@ class Table:
             is_single: whether only one key is looked up.
         """
         order, size = self.order_for(bound), self.size(State.OLD)
-        is_there = order == self.primary_order or order in self._others
-        if is_there or size < PARTIAL_MIN_TUPLES or self.is_partitioned:
+        if self.has_order(order) or size < PARTIAL_MIN_TUPLES or self.is_partitioned:
             return order, len(bound)
         distinct, columns = self.distinct_values(), set(bound)
         if is_single and max(distinct[column] for column in bound) < SCANNED_MAX_DISTINCT:
@@ -195,10 +220,17 @@ class Table:
 
     def tuples(self, state: State, order: Order | None = None) -> Words:
         """Return all tuples of a state as one sorted array."""
-        return self.arrangement(self.primary_order if order is None else order).words(state)
+        while True:
+            arrangement = self.arrangement(self.primary_order if order is None else order)
+            layout, words = arrangement.layout, arrangement.words(state)
+            # Values that have just passed may need a wider one: then all are packed again.
+            if self.remote is None or self.arrangement(arrangement.order).layout is layout:
+                return words
 
     def contents(self) -> Any:
         """Return all tuples of NEW as another table takes them."""
+        if self.remote is not None and self.remote.is_held:
+            return self.remote.contents()
         if self._loose is not None and not self._old:
             return self._loose.added
         return self.tuples(State.NEW)
@@ -226,30 +258,9 @@ class Table:
                 return self._bitmap[words]
         return main.contains(words, state)
 
-    def is_remote(self, state: State) -> bool:  # noqa: ARG002
-        """Whether tuples of a state are outside of this process: none are."""
-        return False
-
-    def unfetched(
-        self,
-        order: Order,  # noqa: ARG002 - for tables whose tuples are elsewhere
-        keys: list[Codes],  # noqa: ARG002
-        state: State,  # noqa: ARG002
-    ) -> list[PendingProbe] | None:
-        """Return what a probe by keys has to fetch: nothing; None if that cannot be said."""
-        return []
-
-    def unfetched_words(self, words: Words, state: State) -> list[PendingProbe]:  # noqa: ARG002
-        """Return what a lookup of tuples, packed in the current layout, has to fetch: nothing."""
-        return []
-
-    def unfetched_codes(
-        self,
-        columns: Sequence[Codes],  # noqa: ARG002
-        state: State,  # noqa: ARG002
-    ) -> list[PendingProbe]:
-        """Return what a lookup of tuples, of any codes, has to fetch: nothing."""
-        return []
+    def is_remote(self, state: State) -> bool:
+        """Whether tuples of a state are outside of this process."""
+        return self.remote is not None and self.remote.is_remote(state)
 
     def contains_codes(self, columns: Sequence[Codes], count: int, state: State) -> Mask:
         """Return for each tuple, of any codes, whether it is in a state."""
@@ -262,48 +273,10 @@ class Table:
         found[rows] = self.contains(self._layout.pack(fitting, len(rows)), state)
         return found
 
-    def duplicates(self, columns: tuple[int, ...]) -> Words:
-        """Return the tuples of NEW that agree with another one in some columns."""
-        order = self.order_for(columns)
-        layout = self.layout.permute(order)
-        if order == self.primary_order or order in self._others:
-            words = self.tuples(State.NEW, order)
-        else:  # sorted for this once: an arrangement would be maintained from now on
-            words = Arrangement(order, layout).sort_words(self.tuples(State.NEW), self.layout)
-        keys = layout.prefix_keys(words, len(columns))
-        is_equal = keys[1:] == keys[:-1]
-        if not np.count_nonzero(is_equal):
-            return self.layout.empty
-        mask = np.zeros(len(words), np.bool_)
-        mask[1:] = is_equal
-        mask[:-1] |= is_equal
-        found = layout.unpack(words[mask])
-        by_column = [found[order.index(column)] for column in self.primary_order]
-        return np.sort(self.layout.pack(by_column, len(found[0])))
-
-    def has_match(self, columns: tuple[int, ...]) -> bool:
-        """Whether another tuple of NEW agrees with an added one in some columns."""
-        order, length = self.probe_order(columns)
-        if self._loose is not None:
-            key_of, most = permutation(order[:length]), MATCHES_MAX_TUPLES
-            same = permutation(tuple([order.index(each) for each in columns]))
-            for row in self._loose.added:
-                found = self.matching_rows(order, key_of(row), State.NEW, most)
-                if found is None and length < len(columns):
-                    break  # too many to compare them one by one
-                wanted = permutation(columns)(row)
-                # Each agrees with itself.
-                if found is None or sum(same(each) == wanted for each in found) > 1:
-                    return True
-            else:
-                return False
-        arrangement = self.arrangement(order)
-        added = arrangement.words(State.ADDED)
-        compared = [order.index(each) for each in columns if each not in order[:length]]
-        return arrangement.count_matches(added, length, compared) > len(added)  # beside themselves
-
     def is_key(self, length: int, state: State) -> bool:
-        """Return whether no two tuples of a state agree in the first columns."""
+        """Return whether no two tuples of a state agree in the first columns, as far as known."""
+        if self.remote is not None and self.remote.is_held:
+            return self.remote.is_key(length, state)
         return is_prefix_key(self.tuples(state), self.layout, length)
 
     def distinct_values(self) -> tuple[int, ...]:
@@ -311,6 +284,8 @@ class Table:
 
         Estimates of a large table, or of an index file, serve until its size has halved or doubled.
         """
+        if self.remote is not None and self.remote.is_held:
+            return self.remote.distinct_values()
         size = self.size(State.NEW)
         if 0 < self._estimated // 2 <= size <= 2 * self._estimated:
             return self.distinct_estimates
@@ -411,6 +386,8 @@ class Table:
 
     def _loosen(self, count: int) -> LooseChange | None:
         """Return the loose change, to which some rows are added; None if it has to be packed."""
+        if self.remote is not None:
+            return None
         loose = self._loose
         if loose is None:
             is_open = self._added or self._removed or self._bitmap is not None
@@ -437,6 +414,8 @@ class Table:
 
     def _make_bitmap(self, lookups: int) -> None:
         """Build a bitmap of NEW if it is worth the time and not too large."""
+        if self.is_partitioned:  # that would read all tuples
+            return
         self._searched += lookups
         bits = self._layout.bits
         size = min(
@@ -475,6 +454,8 @@ class Table:
         self._open(added, removed)
 
     def _open(self, added: Words, removed: Words) -> None:
+        if self.remote is not None:
+            self.remote.drop_change()
         self._loose = None
         self._main.set_change(added, removed)
         self._added, self._removed = len(added), len(removed)
@@ -483,6 +464,8 @@ class Table:
 
     def remove(self, words: Tuples) -> None:
         """Remove tuples from NEW; some may be ADDED, new or after they were removed."""
+        if self.remote is not None:
+            words = self.remote.change(State.REMOVED, words)
         if isinstance(words, list):
             loose = self._loosen(len(words))
             if loose is not None:
@@ -506,6 +489,8 @@ class Table:
 
     def add(self, words: Tuples) -> None:
         """Add tuples that are not in NEW; some may have been removed before."""
+        if self.remote is not None:
+            words = self.remote.change(State.ADDED, words)
         if isinstance(words, list):
             loose = self._loosen(len(words))
             if loose is not None:
@@ -531,19 +516,23 @@ class Table:
             self._count(self._loose)
             return
         main = self.arrangement(self.primary_order)
-        if not self._added or not self._removed:
+        removed = main.removed  # of a change that is elsewhere, none
+        if not self._added or not len(removed):
             return
-        added, removed = main.words(State.ADDED), main.removed
+        added = main.words(State.ADDED)
         is_back = is_member(removed, added)
         if np.count_nonzero(is_back):
             self._open(subtract_words(added, removed), removed[~is_back])
 
     def prefetch(self) -> None:
-        """Read all that `commit` may need from files, so that it cannot fail."""
+        """Read, or write, all that `commit` may need, so that it cannot fail."""
+        if self.remote is not None and self.remote.is_held:
+            self.remote.prefetch()
+            return
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):
-            if arrangement is self._main or self._is_folded(arrangement):
+            if arrangement is self._main or arrangement.is_read:
                 arrangement.prefetch(self._added, self._removed)
 
     def commit(self) -> None:
@@ -551,11 +540,14 @@ class Table:
         if self._loose is not None:
             self._commit_rows(self._loose)
             return
-        main = self.arrangement(self.primary_order)
         if not self.has_change:
             return
+        if self.remote is not None and self.remote.is_held:
+            self.remote.commit()
+            return
+        main = self.arrangement(self.primary_order)
         for other in [*self._others.values()]:
-            if self._is_folded(other):
+            if other.is_read:
                 if other.is_stale:
                     other.catch_up(main)
                 other.commit()
@@ -570,7 +562,7 @@ class Table:
         main = self._arrangement(self.primary_order)
         added, removed = main.layout.pack_rows(loose.added), main.layout.pack_rows(loose.removed)
         for order, other in [*self._others.items()]:
-            if self._is_folded(other):
+            if other.is_read:
                 pack, permute = self._arrangement(order).layout.pack_rows, permutation(order)
                 sides = ([*map(permute, rows)] for rows in (loose.added, loose.removed))
                 other.fold(*map(pack, sides))
@@ -580,10 +572,6 @@ class Table:
         self._old += self._added - self._removed
         self._added = self._removed = 0
         self._loose = None
-
-    def _is_folded(self, other: Arrangement) -> bool:
-        """Whether a commit folds the change into an order, since it will be read again."""
-        return other.is_read or self.is_partitioned
 
     def _defer(self, other: Arrangement, added: Words, removed: Words) -> None:
         """Let an order that nobody has read wait for the next who does, or forget it."""
@@ -599,9 +587,15 @@ class Table:
             self._bitmap[self._main.words(State.ADDED)] = False
             self._bitmap[self._main.words(State.REMOVED)] = True
         self._open(self._layout.empty, self._layout.empty)
+        if self.remote is not None:
+            self.remote.end_rollback()
 
     def assign(self, words: Tuples) -> None:
         """Replace the contents by these tuples, as ADDED."""
+        if self.remote is not None:
+            if self.remote.assign(words):
+                return
+            words = self.as_words(words)
         is_closed = self._loose is not None or not self.has_change
         if isinstance(words, list) and not self._old and is_closed:
             self._make_room_for(words)
@@ -630,11 +624,16 @@ class Table:
 
     def extend(self, words: Tuples) -> None:
         """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
+        if self.remote is not None:
+            self.remote.extend(words)
+            return
         self.commit()
         self.add(words)
 
     def replace(self, words: Tuples) -> None:
         """Make NEW equal to the tuples given; the change becomes the difference from OLD."""
+        if self.remote is not None and self.remote.replace(words):
+            return
         self.set_change(*compare_words(self.as_words(words), self.tuples(State.OLD)))
 
     def insert(self, columns: Sequence[Codes], count: int) -> None:
@@ -653,19 +652,9 @@ class Table:
 
     def delete(self, columns: Sequence[Codes], count: int) -> None:
         """Remove tuples from NEW; those that it does not contain have no effect."""
-        overflow = self.layout.overflow_mask(columns)
-        if overflow is not None:
-            rows = (~overflow).nonzero()[0]
-            columns, count = [column[rows] for column in columns], len(rows)
-        words = sort_distinct(self._layout.pack(columns, count))
-        words = words[self.contains(words, State.NEW)]
-        if len(words) and self._added:
-            added = self._main.words(State.ADDED)
-            if self._bitmap is not None:
-                self._bitmap[words] = False
-            self._open(subtract_words(added, words), self._main.removed)
-            words = subtract_words(words, added)
-        self.remove(words)
+        fitting = self.layout.fitting(columns)
+        words = sort_distinct(self._layout.pack(fitting, len(fitting[0]) if fitting else count))
+        self.remove(words[self.contains(words, State.NEW)])
 
     def old_layers(self) -> dict[Order, list[Layer]]:
         """Return the layers of OLD in every order, packed in the current layout."""
@@ -693,8 +682,16 @@ class Table:
         self._old = self._estimated = len(runs[self.primary_order])
         self.distinct_estimates = estimates
 
-    def copy_from(self, other: "Table") -> None:
-        """Replace the contents by what another table of the same types has in NEW, as OLD."""
-        self.widen(other.layout.columns)
-        self.assign(self.layout.convert(other.tuples(State.NEW), other.layout))
-        self.commit()
+    def resize(self, *, old: int = 0, added: int = 0, removed: int = 0) -> None:
+        """Take the sizes that states have outside of this process."""
+        self._old, self._added, self._removed, self._estimated = old, added, removed, 0
+        self._forget_bitmap()
+
+    def set_orders(self, orders: Iterable[Order]) -> None:
+        """Have some orders beside the primary one, and no others; there are no tuples here."""
+        layout = self.layout
+        self._others = {
+            order: Arrangement(order, layout.permute(order))
+            for order in orders
+            if order != self.primary_order
+        }

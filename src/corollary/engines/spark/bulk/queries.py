@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.core.engine import BulkMode
-from corollary.core.program import Relation
 from corollary.core.states import State
-from corollary.core.types import Type
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
@@ -24,8 +22,7 @@ from corollary.engines.spark.bulk.writing import (
     write_partitions,
 )
 from corollary.engines.spark.frames import arrow_frame
-from corollary.engines.spark.partitioned.remote_table import RemoteTable
-from corollary.engines.spark.partitioned.table import PartitionPlace
+from corollary.engines.spark.partitioned.contents import PartitionPlace, contents_in
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
 from corollary.sqlgen.compiled import InputTable
@@ -131,8 +128,8 @@ class SparkQueries:
         session, source = self._resources.session, input_.source
         columns = [at for _, at in input_.columns]
         table = tables[source.relation]
-        if isinstance(table, RemoteTable) and table.is_remote(source.state):
-            files, added, removed = table.parts(source.state)
+        if (contents := contents_in(table, source.state)) is not None:
+            files, added, removed = contents.parts(source.state)
             return partition_frame(session, files, columns, added, removed)
         rows = read_table(table, source.state, self.dictionary).select(columns)
         made = tuples_to_spark(rows, [table.types[at] for at in columns])
@@ -147,12 +144,6 @@ def read_table(table: Table, state: State, dictionary: Dictionary) -> pa.Table:
     """Return the tuples of a table that are on the driver."""
     names = [f"c{at}" for at in range(len(table.types))]
     return decode_table(table, state, names, dictionary)
-
-
-def working_relation(name: str, types: tuple[Type, ...]) -> Relation:
-    """Return the relation of tuples that a step makes."""
-    columns = tuple(f"c{at}" for at in range(len(types)))
-    return Relation(name, columns, types, False, is_declared=False)
 
 
 # --- functions of our own ------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from corollary.engines.local.evaluation.pipelines import RunContext, record_prob
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
-from corollary.engines.spark.bulk.queries import SparkQueries, read_table, working_relation
+from corollary.engines.spark.bulk.queries import SparkQueries, read_table
 from corollary.engines.spark.bulk.step_queries import (
     StepQuery,
     derive_query,
@@ -52,6 +52,12 @@ from corollary.engines.spark.bulk.writing import (
     WritePartitions,
     WrittenPartition,
 )
+from corollary.engines.spark.partitioned.contents import (
+    TupleSet,
+    contents_in,
+    contents_of,
+    working_relation,
+)
 from corollary.engines.spark.partitioned.handle import RemoteTuples
 from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
 from corollary.engines.spark.partitioned.partition_files import (
@@ -60,7 +66,6 @@ from corollary.engines.spark.partitioned.partition_files import (
     StoredPartition,
 )
 from corollary.engines.spark.partitioned.partitioning import Partitioning, split_table
-from corollary.engines.spark.partitioned.remote_table import RemoteTable, TupleSet, WorkingTable
 from corollary.sqlgen.compiled import NotCompiled
 
 
@@ -165,8 +170,7 @@ class SparkSteps:
         )
 
     def _is_remote(self, reference: Reference) -> bool:
-        table = self._tables[reference.relation]
-        return isinstance(table, RemoteTable) and table.is_remote(reference.state)
+        return self._tables[reference.relation].is_remote(reference.state)
 
     # --- aggregations --------------------------------------------------------------------------
 
@@ -332,8 +336,8 @@ class SparkSteps:
                 number: to_bytes(each) for number, each in split_table(rows, relation, partitioning)
             }
 
-        if isinstance(table, RemoteTable) and table.is_remote(reference.state):
-            files, added, removed = table.parts(reference.state)
+        if (contents := contents_in(table, reference.state)) is not None:
+            files, added, removed = contents.parts(reference.state)
             return KnownTuples(files, split(added), split(removed))
         rows = read_table(table, reference.state, self._queries.dictionary)
         return KnownTuples(None, split(rows), {})
@@ -356,10 +360,8 @@ class SparkSteps:
         return found[0]
 
     def _partitioning_of(self, name: str) -> Partitioning | None:
-        table = self._tables[name]
-        if not isinstance(table, RemoteTable) or not table.is_remote(State.NEW):
-            return None
-        return table.files_of(State.NEW).sets[0].partitioning
+        contents = contents_in(self._tables[name], State.NEW)
+        return None if contents is None else contents.files_of(State.NEW).sets[0].partitioning
 
     # --- rounds --------------------------------------------------------------------------------
 
@@ -373,9 +375,9 @@ class SparkSteps:
         query = numbered_query(Reference(source), self._types[source], number)
         found = self._written(query, [_Result(target)])
         assert found is not None
-        table = self._tables[target]
-        assert isinstance(table, WorkingTable)
-        table.extend(found[0])
+        contents = contents_of(self._tables[target])
+        assert contents is not None
+        contents.extend(found[0])
         return True
 
 

@@ -7,21 +7,15 @@
 OLD is the partition, NEW is OLD with the change that is open.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import DependencyCheck
-from corollary.core.arrow_buffers import index_array
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.partitioned.change_files import read_change, write_change
 from corollary.engines.spark.partitioned.open_partition import (
-    load_partition,
     new_name,
     ranges_of,
 )
@@ -30,15 +24,10 @@ from corollary.engines.spark.partitioned.operations import (
     PiecesByPartition,
     TuplePiece,
     from_bytes,
-    read_piece,
-    to_bytes,
-    without_rows,
 )
 from corollary.engines.spark.partitioned.partition_files import PartitionChange, StoredPartition
 from corollary.engines.spark.partitioned.partitioning import (
-    HeavyValues,
     Partitioning,
-    column_keys,
 )
 
 
@@ -135,117 +124,6 @@ class GatherChange:
         empty = next(table for side in sides for table in side).slice(0, 0)
         added, removed = (pa.concat_tables([empty, *side]) for side in sides)
         return _written(address.root, address.relation, added, removed)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundViolations:
-    """What a task has found of the violations of a functional dependency.
-
-    Attributes:
-        ones, others: the first pairs.
-        count: of all pairs.
-        pieces: tuples that have to be compared with those of other partitions.
-    """
-
-    ones: bytes
-    others: bytes
-    count: int
-    pieces: list[TuplePiece]
-
-    @classmethod
-    def among(
-        cls, rows: pa.Table, check: DependencyCheck, pieces: Sequence[TuplePiece] = ()
-    ) -> "FoundViolations":
-        """Return those among some tuples."""
-        found = check.violations(rows)
-        return cls(to_bytes(found.ones), to_bytes(found.others), found.count, list(pieces))
-
-
-@dataclass(frozen=True, slots=True)
-class FindViolations:
-    """Find tuples of NEW that violate a functional dependency, the lead among its determinants.
-
-    Attributes:
-        check: the dependency.
-        change: if it is given, one that the partition has already: only tuples that agree with
-            those that it adds are looked at.
-        order, keys: the same for tuples that agree with keys in the first columns of an order.
-        added, removed: a change of the driver, in files that do not have it.
-        heavy, meeting: if tuples that agree may be in several partitions, the values of which that
-            holds, and where representatives of these meet.
-    """
-
-    check: DependencyCheck
-    change: PartitionChange | None = None
-    order: Order = ()
-    keys: bytes | None = None
-    added: bytes | None = None
-    removed: bytes | None = None
-    heavy: HeavyValues | None = None
-    meeting: Partitioning | None = None
-
-    def run(self, address: PartitionAddress) -> FoundViolations:
-        """Return the violations, and what has to be compared with other partitions."""
-        rows = self._candidates(address)
-        if self.heavy is None or self.meeting is None:
-            return FoundViolations.among(rows, self.check)
-        lead = self.meeting.lead
-        keys = column_keys(rows.column(lead), address.relation.types[lead])
-        heavy = self.heavy.find(keys)
-        light = np.setdiff1d(np.arange(rows.num_rows), heavy, assume_unique=True)
-        some = self.check.representatives(rows.take(index_array(heavy)))
-        write = PiecesByPartition(address.root, address.relation, (self.meeting,))
-        return FoundViolations.among(rows.take(index_array(light)), self.check, write(some))
-
-    def _candidates(self, address: PartitionAddress) -> pa.Table:
-        """Return the tuples to look at."""
-        if self.keys is not None:
-            return self._changed(address, address.open().matches(self.order, from_bytes(self.keys)))
-        if self.change is not None:
-            return self._agreeing(address, read_change(address.root, self.change)[0])
-        opened = address.read()
-        for rows, change in ((self.removed, opened.remove_rows), (self.added, opened.add_rows)):
-            if rows is not None:
-                change(from_bytes(rows))
-        if self.heavy is not None:
-            return opened.table()
-        return opened.duplicate_rows(self.check.determinants)
-
-    def _changed(self, address: PartitionAddress, rows: pa.Table) -> pa.Table:
-        """Return tuples with a change of the driver."""
-        if self.removed is not None:
-            rows = without_rows(address, rows, from_bytes(self.removed))
-        if self.added is None:
-            return rows
-        added = from_bytes(self.added).rename_columns(rows.column_names)
-        return pa.concat_tables([rows, added.cast(rows.schema)])
-
-    def _agreeing(self, address: PartitionAddress, added: pa.Table) -> pa.Table:
-        """Return the tuples that agree in the determinants with added ones."""
-        columns, orders = self.check.determinants, address.orders
-        first = *orders[0][:1], *(each for each in columns if each != orders[0][0])
-        made = *first, *(each for each in orders[0] if each not in first)
-        prefixes = (each for each in orders if {*each[: len(columns)]} == {*columns})
-        order = next(prefixes, made)
-        keys = added.select(list(order[: len(columns)]))
-        distinct = keys.group_by(keys.column_names).aggregate([])
-        opened = load_partition(
-            address.root, address.relation, tuple(dict.fromkeys((*orders, order))), address.stored
-        )
-        return opened.matches(order, distinct)
-
-
-@dataclass(frozen=True, slots=True)
-class CompareRepresentatives:
-    """Find violations of a functional dependency among tuples of several partitions."""
-
-    check: DependencyCheck
-    files: tuple[str, ...]
-
-    def run(self, address: PartitionAddress) -> FoundViolations:
-        """Return the violations."""
-        rows = pa.concat_tables([read_piece(address, each) for each in self.files])
-        return FoundViolations.among(rows, self.check)
 
 
 def _written(root: str, relation: Relation, added: pa.Table, removed: pa.Table) -> StoredPartition:

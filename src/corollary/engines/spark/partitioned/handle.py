@@ -1,22 +1,17 @@
 """Tuples in partitions: as handles, read on demand, and as steps of a plan pass them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 
 from corollary.core.engine import MapResult, ValueRange, slice_table
 from corollary.data_class import dataclass
 from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
-from corollary.engines.spark.partitioned.partition_files import (
-    PartitionedFiles,
-    StoredPartition,
-    join_ranges,
-)
+from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
 from corollary.engines.spark.partitioned.source import PartitionSource
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
-"""A relation of so many tuples is not collected on the driver to be written from there."""
+"""So many tuples of a relation, or of a change, are not collected on the driver."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -58,7 +53,7 @@ class PartitionedHandle:
     @property
     def is_distributed(self) -> bool:
         """Whether there are too many tuples to collect them on the driver."""
-        return len(self) >= DISTRIBUTED_MIN_TUPLES
+        return is_distributed(len(self))
 
     def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
         """Return the results of a function on the tuples of each partition, from one job."""
@@ -80,30 +75,6 @@ class RemoteTuples:
         return 0
 
 
-def append_files(files: PartitionedFiles, more: PartitionedFiles) -> PartitionedFiles:
-    """Return the files of two relations without a common tuple as those of one.
-
-    The second has files of changes only, and is partitioned like the first set of the first.
-    """
-    (first, *others), added = files.sets, more.sets[0]
-    assert not others, "only one set is extended"
-    assert first.partitioning == added.partitioning, "partitioned alike"
-    pairs = zip(first.partitions, added.partitions, strict=True)
-    partitions = tuple(append_changes(*each) for each in pairs)
-    return replace(files, sets=(replace(first, partitions=partitions),))
-
-
-def append_changes(stored: StoredPartition, more: StoredPartition) -> StoredPartition:
-    """Return a partition with the changes of another."""
-    assert more.base is None, "only changes are appended"
-    if not more.changes:
-        return stored
-    known = [each for each in (stored.ranges, more.ranges) if each]
-    return replace(
-        stored,
-        changes=(*stored.changes, *more.changes),
-        ranges=join_ranges(known) if known else (),
-        distinct=tuple(map(sum, zip(stored.distinct, more.distinct, strict=True)))
-        if stored.distinct and more.distinct
-        else stored.distinct or more.distinct,
-    )
+def is_distributed(tuples: int) -> bool:
+    """Return whether so many tuples are not collected on the driver."""
+    return tuples >= DISTRIBUTED_MIN_TUPLES

@@ -26,7 +26,7 @@ from corollary.data_class import dataclass
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.matches import find_matches
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, Codes, range_of
+from corollary.engines.local.storage.code_range import INTERNED_CODE, CodeRange, range_of
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
@@ -162,7 +162,8 @@ class PartitionEngine(LocalEngine):
             self._dictionary.encode_arrow(keys.column(at), self._relation.types[column])
             for at, column in enumerate(order[: keys.num_columns])
         ]
-        codes, count = _fitting(codes, layout.overflow_mask(codes), keys.num_rows)
+        codes = layout.fitting(codes)
+        count = len(codes[0])
         parts = [
             find_matches(layer, layout, codes, count).gather()[1]
             for layer in (arrangement.layers(State.OLD) if count else ())
@@ -281,14 +282,6 @@ def ranges_of(table: pa.Table, relation: Relation) -> ColumnRanges:
         for at, type_ in enumerate(relation.types)
     ]
     return own_ranges(relation.types, codes)
-
-
-def _fitting(codes: list[Codes], overflow: Mask | None, count: int) -> tuple[list[Codes], int]:
-    """Return the keys that a layout can hold; no tuple has any other."""
-    if overflow is None:
-        return codes, count
-    rows = (~overflow).nonzero()[0]
-    return [each[rows] for each in codes], len(rows)
 
 
 # --- writing -------------------------------------------------------------------------------------

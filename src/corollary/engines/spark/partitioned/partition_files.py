@@ -166,6 +166,11 @@ class PartitionSet:
         return sum(each.size for each in self.partitions)
 
     @property
+    def is_change(self) -> bool:
+        """Whether it is the set of a change: no partition has a base, or several changes."""
+        return all(each.base is None and len(each.changes) <= 1 for each in self.partitions)
+
+    @property
     def oversized(self) -> list[int]:
         """The partitions that should be looked at for heavy values."""
         if len(self.orders[0]) == 1:  # all tuples have different values
@@ -296,6 +301,22 @@ class PartitionedFiles:
             for each in found["sets"]
         )
         return cls(root, relation, sets)
+
+
+def append_changes(stored: StoredPartition, more: StoredPartition) -> StoredPartition:
+    """Return a partition with the changes of another."""
+    assert more.base is None, "only changes are appended"
+    if not more.changes:
+        return stored
+    known = [each for each in (stored.ranges, more.ranges) if each]
+    return replace(
+        stored,
+        changes=(*stored.changes, *more.changes),
+        ranges=join_ranges(known) if known else (),
+        distinct=tuple(map(sum, zip(stored.distinct, more.distinct, strict=True)))
+        if stored.distinct and more.distinct
+        else stored.distinct or more.distinct,
+    )
 
 
 def join_ranges(found: Sequence[ColumnRanges]) -> ColumnRanges:

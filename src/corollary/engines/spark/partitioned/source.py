@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import DependencyCheck, Violations, arrow_type
+from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import index_array
 from corollary.core.engine import ValueRange
 from corollary.data_class import dataclass
@@ -17,9 +17,6 @@ from corollary.engines.spark.jobs import PartitionJobs, PartitionTask
 from corollary.engines.spark.partitioned import operations
 from corollary.engines.spark.partitioned.change_files import write_changes
 from corollary.engines.spark.partitioned.change_operations import (
-    CompareRepresentatives,
-    FindViolations,
-    FoundViolations,
     GatherChange,
 )
 from corollary.engines.spark.partitioned.loading import gather_pieces, remove_files
@@ -142,97 +139,6 @@ class PartitionSource:
             return operations.Subtract(empty if asked is None else to_bytes(asked))
 
         return self.joined(self._ask(part, make, "compare").values())
-
-    def violations(
-        self, check: DependencyCheck, added: pa.Table, removed: pa.Table, order: Order | None = None
-    ) -> Violations:
-        """Return pairs of tuples that violate a functional dependency, with an open change.
-
-        One job, and one more if tuples that agree may be in several partitions.
-
-        Args:
-            check: the lead of a set is one of its determinants.
-            added: the tuples that the change adds.
-            removed: those that it removes.
-            order: if it is given, only tuples that agree with added ones are looked at: it begins
-                with the determinants, and a set has it.
-        """
-        part = self._set_to_check(check) if order is None else self.set_for(order)
-        assert part is not None
-        relation = self.files.relation
-        changes = [
-            {
-                number: to_bytes(each)
-                for number, each in split_table(rows, relation, part.partitioning)
-            }
-            for rows in (added, removed)
-        ]
-        keys = {} if order is None else self._keys_by_partition(part, check, order, added)
-        asked = FindViolations(check, order=order or (), **self._meeting(part, check))
-        tasks = [
-            (
-                PartitionAddress.of(self.files, part, number),
-                replace(
-                    asked,
-                    keys=keys.get(number),
-                    added=changes[0].get(number),
-                    removed=changes[1].get(number),
-                ),
-            )
-            for number, stored in enumerate(part.partitions)
-            if (number in keys if order else stored.files or number in changes[0])
-        ]
-        return self.joined_violations(check, self.jobs.run(tasks, self._check_title))
-
-    @property
-    def _check_title(self) -> str:
-        return f"check the key of {self.files.relation.name}"
-
-    def _set_to_check(self, check: DependencyCheck) -> PartitionSet:
-        """Return a set that has a determinant as lead, and holds tuples together if one does."""
-        sets = [each for each in self.files.sets if each.lead in check.determinants]
-        return next(
-            (each for each in sets if each.partitioning.unites(check.determinants)), sets[0]
-        )
-
-    def _meeting(self, part: PartitionSet, check: DependencyCheck) -> dict[str, Any]:
-        """Return which tuples of a set that agree may be apart, and where they meet."""
-        if part.heavy is None or part.partitioning.unites(check.determinants):
-            return {}
-        others = tuple(each for each in check.determinants if each != part.lead)
-        heavy = replace(part.heavy, columns=others) if others else None
-        return {"heavy": part.heavy, "meeting": replace(part.partitioning, heavy=heavy)}
-
-    def _keys_by_partition(
-        self, part: PartitionSet, check: DependencyCheck, order: Order, added: pa.Table
-    ) -> dict[int, bytes]:
-        """Return the determinants of tuples by the partitions that may have some that agree."""
-        columns = order[: len(check.determinants)]
-        keys = added.select(list(columns))
-        keys = keys.group_by(keys.column_names).aggregate([])
-        places = part.partitioning.rows_by_partition(keys, columns, self.files.relation.types)
-        return {number: to_bytes(keys.take(index_array(each))) for number, each in places.items()}
-
-    def joined_violations(
-        self, check: DependencyCheck, results: Sequence[FoundViolations]
-    ) -> Violations:
-        """Return what tasks have found as one; their pieces are compared, by one more job."""
-        files = self.files
-        names: dict[int, list[str]] = {}
-        for each in (piece for found in results for piece in found.pieces):
-            names.setdefault(each.number, []).append(each.name)
-        tasks = [
-            (
-                PartitionAddress.of(files, files.sets[0], number, StoredPartition()),
-                CompareRepresentatives(check, tuple(some)),
-            )
-            for number, some in names.items()
-        ]
-        results = [*results, *self.jobs.run(tasks, self._check_title)]
-        remove_files(files.root, (each for some in names.values() for each in some))
-        ones = self.joined(each.ones for each in results).slice(0, check.max_pairs)
-        others = self.joined(each.others for each in results).slice(0, check.max_pairs)
-        return Violations(ones, others, sum(each.count for each in results))
 
     def unites(self, columns: Sequence[int]) -> bool:
         """Whether a set has tuples that agree in some columns in one partition."""

@@ -9,14 +9,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.partitioned.change_operations import (
     ChangePartition,
-    FindViolations,
     GatherChange,
     GivenTuples,
     ScatterChange,
@@ -32,6 +30,7 @@ from corollary.engines.spark.partitioned.partition_files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+    append_changes,
 )
 from corollary.engines.spark.partitioned.partitioning import split_table
 from corollary.engines.spark.partitioned.source import PartitionSource
@@ -78,15 +77,14 @@ class StagedChange:
 
     def applied_to(self, files: PartitionedFiles) -> PartitionedFiles:
         """Return the files of a relation with this change."""
-        by_lead = {each.lead: each for each in self.files.sets}
-        for part in files.sets:
-            changed = {
-                number: part.partitions[number].changed(change, stored.ranges)
-                for number, stored in enumerate(by_lead[part.lead].partitions)
-                for change in stored.changes
-            }
-            files = files.with_set(part.with_partitions(changed))
-        return files
+        by_lead = {each.lead: each.partitions for each in self.files.sets}
+        sets = (
+            replace(
+                part, partitions=tuple(map(append_changes, part.partitions, by_lead[part.lead]))
+            )
+            for part in files.sets
+        )
+        return replace(files, sets=tuple(sets))
 
     def arranged(self, part: PartitionSet, jobs: PartitionJobs) -> "StagedChange":
         """Return the change with the orders of a set of the relation; the set may be new."""
@@ -94,28 +92,6 @@ class StagedChange:
         if known is None:
             return StagedChange(_with_sets(self.files, [part], jobs))
         return StagedChange(self.files.with_set(replace(known, orders=part.orders)))
-
-    def clashes(self, source: PartitionSource, check: DependencyCheck) -> Violations:
-        """Return violations of a functional dependency among NEW, one of two tuples was added.
-
-        Args:
-            source: the committed tuples.
-            check: a set of the relation has tuples that agree in the determinants together.
-        """
-        files = self.applied_to(source.files)
-        part, change = next(
-            (after, made)
-            for after, made in zip(files.sets, self.files.sets, strict=True)
-            if after.partitioning.unites(check.determinants)
-        )
-        tasks = [
-            (PartitionAddress.of(files, part, number), FindViolations(check, each))
-            for number, stored in enumerate(change.partitions)
-            for each in stored.changes
-            if each.added
-        ]
-        found = source.jobs.run(tasks, f"check the key of {files.relation.name}")
-        return source.joined_violations(check, found)
 
 
 def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTuples]:

@@ -107,8 +107,8 @@ def _find_records(
         [*keys, *(dictionary.encode(each, None, NUMBER) for each in differences)],
         (None,) * len(table.types),
     )
-    if table.is_remote(State.OLD):
-        needed = table.unfetched(table.primary_order, keys, State.OLD)
+    if table.remote is not None and table.is_remote(State.OLD):
+        needed = table.remote.unfetched(table.primary_order, keys, State.OLD)
         if needed:
             context.fetch(Prefetch(needed))
     arrangement = table.arrangement(table.primary_order)
