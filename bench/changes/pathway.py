@@ -2,7 +2,8 @@
 
 Tables share one input, whose rows name their table: a change of one of two inputs would wait for a
 commit of the other. Time is that of the whole process until the changes of the view have arrived,
-and in all, until the next have: it merges its arrangements when it has nothing else to do.
+and in all, until the next have: the process was seen to go on computing after its output had
+arrived. What it does then was not looked into.
 """
 
 import gc
