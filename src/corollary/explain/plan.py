@@ -27,7 +27,8 @@ REDUCTIONS = {
 }
 
 
-StepNote = Callable[[plans.Derive | plans.Aggregate | plans.Total], str]
+NotedStep = plans.Derive | plans.Aggregate | plans.Total | plans.Window | plans.CompareWindows
+StepNote = Callable[[NotedStep], str]
 """Returns what an engine has to say about a step; the empty text for nothing."""
 
 
@@ -169,7 +170,7 @@ class _Printer:
                     f"{self._noted(step)}"
                 )
             case plans.Window() | plans.CompareWindows():
-                yield self._window_step(step)
+                yield from self._window_step(step)
             case plans.Total() | plans.ReadTotals() | plans.Accumulate():
                 yield self._totals_step(step)
             case (
@@ -219,14 +220,17 @@ class _Printer:
             case _:
                 assert_never(step)
 
-    def _window_step(self, step: plans.Window | plans.CompareWindows) -> str:
-        functions = print_functions(step.windowing)
+    def _window_step(self, step: plans.Window | plans.CompareWindows) -> Iterator[str]:
+        functions, noted = print_functions(step.windowing), self._noted(step)
         if isinstance(step, plans.Window):
             rows = f"{self._reference(step.body)} with {functions}"
-            return f"window {self._name(step.target)} = {rows}{self._less(step.without)}"
+            yield f"window {self._name(step.target)} = {rows}{self._less(step.without)}{noted}"
+            return
         targets = f"{self._name(step.added)}, {self._name(step.removed)}"
-        body = self._name(step.body)
-        return f"compare windows {targets} = rows of {body} that differ, with {functions}"
+        rows = f"rows of {self._name(step.body)} that differ"
+        yield f"compare windows {targets} = {rows}, with {functions}{noted}"
+        if noted:  # they are compared here by other steps
+            yield from self._inner(step.steps)
 
     def _totals_step(self, step: plans.Total | plans.ReadTotals | plans.Accumulate) -> str:
         match step:
@@ -294,7 +298,7 @@ class _Printer:
     def _references(self, references: Sequence[Reference]) -> str:
         return ", ".join(map(self._reference, references)) or "none"
 
-    def _noted(self, step: plans.Derive | plans.Aggregate | plans.Total) -> str:
+    def _noted(self, step: NotedStep) -> str:
         said = "" if self.note is None else self.note(step)
         return f" ({said})" if said else ""
 

@@ -22,12 +22,10 @@ from corollary.core.logic import (
     Expression,
     Functor,
     Literal,
-    RowFrame,
     Rule,
     Term,
     Variable,
     Wildcard,
-    WindowFunction,
     Windowing,
     fold_term,
     has_single_derivations,
@@ -37,10 +35,10 @@ from corollary.core.logic import (
 )
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, TIMESTAMP, Kind, Type
-from corollary.core.windows import FRAMED_VALUES, NEIGHBOURS, WHOLE, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.sqlgen.dialect import DialectName, NotExactError
 from corollary.sqlgen.templates import COMPARISONS, TIME_PATTERNS, fill_template
+from corollary.sqlgen.windows import window_call
 
 Node = exp.Expr
 
@@ -290,44 +288,16 @@ class QueryWriter:
     def of_windowing(self, windowing: Windowing) -> exp.Select:
         """Return the query of window functions: the rows of the body, each with its values."""
         body, relation = self.relations[windowing.body], self.relations[windowing.relation]
-        columns: list[Node] = [_column(None, name) for name in body.columns]
+        columns = [_column(None, name) for name in body.columns]
         items = [_named(each, name) for each, name in zip(columns, relation.columns, strict=False)]
         for at, function in enumerate(windowing.functions, len(columns)):
-            value = self._window(function, windowing, columns, relation.types[at])
+            value: Node = window_call(function, windowing, columns)
+            if function.name == "sum":
+                zero = sql_constant(0, None, self.dialect)
+                total = exp.Coalesce(this=value, expressions=[zero])
+                value = cast(total, relation.types[at], self.dialect)
             items.append(_named(value, relation.columns[at]))
         return exp.Select().select(*items, copy=False).from_(self.source(windowing.body, None))
-
-    def _window(
-        self, function: WindowFunction, windowing: Windowing, columns: list[Node], type_: Type
-    ) -> Node:
-        frame = function.frame
-        is_choice = function.name in FRAMED_VALUES and frame is not None and not frame.is_rows
-        if is_choice and frame != WHOLE:
-            raise NotExactError(f"`{function.name}` chooses among rows that are equal in the order")
-        order = [
-            _ordered(columns[each.column], each.is_descending, each.nulls_first)
-            for each in windowing.order
-        ]
-        if tells_peers_apart(function):
-            order += [_ordered(each, False, True) for each in columns]
-        called = exp.Anonymous(
-            this=function.name, expressions=[columns[at].copy() for at in function.arguments]
-        )
-        if function.name in (*NEIGHBOURS, "nth_value"):
-            distance = sql_constant(function.distance, None, self.dialect)
-            called.expressions.insert(1, distance)
-        elif function.name == "count" and not function.arguments:
-            called.set("expressions", [exp.Star()])
-        window = exp.Window(
-            this=called,
-            partition_by=[columns[at].copy() for at in windowing.partition],
-            order=exp.Order(expressions=order) if order else None,
-            spec=None if frame is None or not order else _frame(frame),
-        )
-        if function.name != "sum":
-            return window
-        total = exp.Coalesce(this=window, expressions=[sql_constant(0, None, self.dialect)])
-        return cast(total, type_, self.dialect)
 
     # --- tables --------------------------------------------------------------------------------
 
@@ -338,24 +308,6 @@ class QueryWriter:
         if alias is not None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
         return table
-
-
-def _ordered(column: Node, is_descending: bool, nulls_first: bool) -> exp.Ordered:
-    return exp.Ordered(this=column.copy(), desc=is_descending, nulls_first=nulls_first)
-
-
-def _frame(frame: RowFrame) -> exp.WindowSpec:
-    parts: dict[str, object] = {"kind": "ROWS" if frame.is_rows else "RANGE"}
-    sides = (("start", frame.start, "PRECEDING"), ("end", frame.end, "FOLLOWING"))
-    for name, offset, unbounded in sides:
-        if offset is None:
-            parts |= {name: "UNBOUNDED", f"{name}_side": unbounded}
-        elif not offset:
-            parts[name] = "CURRENT ROW"
-        else:
-            side = "PRECEDING" if offset < 0 else "FOLLOWING"
-            parts |= {name: exp.Literal.number(abs(offset)), f"{name}_side": side}
-    return exp.WindowSpec(**parts)
 
 
 NO_COLUMNS = "holds"

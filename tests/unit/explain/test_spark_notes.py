@@ -52,6 +52,29 @@ def test_an_aggregate_and_its_join_are_one_query(program: str) -> None:
     assert total.endswith(f"(Spark SQL, one query with {rows})")
 
 
+def test_window_functions_are_named(tmp_path: Path) -> None:
+    """Each with the rule that gives its rows; of a change, the steps that compare them."""
+    path = tmp_path / "program.sql"
+    view = "SELECT k, {} OVER (PARTITION BY a ORDER BY b) AS v FROM t"
+    text = "CREATE TABLE t (k BIGINT PRIMARY KEY, a BIGINT, b BIGINT, f DOUBLE NOT NULL);\n"
+    for name, function in (("v", "LAG(b)"), ("w", "SUM(f)")):
+        text += f"CREATE MATERIALIZED VIEW {name} AS {view.format(function)};\n"
+    path.write_text(text, encoding="utf-8")
+    options = (str(path), "--placement", "partitions", "--bulk", "always")
+    (window,) = (
+        line for line in explained(*options) if line.startswith("window w [window 1]•next")
+    )
+    assert window.endswith("(not Spark SQL: `sum` of float has no exact form in SQL)")
+    lines = explained(*options, "--added", "t")
+    rows, found = "v [window 1]^fbfff•rows", "v [window 1]^fbfff•found"
+    assert f"derive {rows} (Spark SQL, one query with {found}: `t` is in partitions)" in lines
+    (window,) = (line for line in lines if line.startswith(f"window {found} = "))
+    assert window.endswith(f"(Spark SQL, one query with {rows})")
+    compared = next(at for at, line in enumerate(lines) if line.startswith("compare windows v"))
+    assert lines[compared].endswith("(`t` is in partitions)")
+    assert lines[compared + 1].startswith("derive v [window 1]•touched")
+
+
 def test_little_is_looked_up(program: str) -> None:
     lines = explained(program, "--added", "sale", "--placement", "partitions")
     assert not any("Spark SQL" in line for line in lines), "no sizes are known"

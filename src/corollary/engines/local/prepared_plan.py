@@ -55,6 +55,9 @@ class RemoteSteps(Protocol):
     def group(self, step: plans.Aggregate | plans.Total, context: RunContext) -> Any:
         """Return the tuples of an aggregation."""
 
+    def window(self, step: plans.Window, context: RunContext) -> Any:
+        """Return rows with their window functions."""
+
     def read_totals(self, step: plans.ReadTotals, context: RunContext) -> Any:
         """Return the groups and values that totals say."""
 
@@ -221,7 +224,7 @@ class PreparedPlan:
                 rows = body.rows(step.body.state)
                 return extreme_rows(step.aggregation, rows, type_, self.dictionary)
         if self._elsewhere is not None:
-            found: Words | None = self._grouped_elsewhere(step)
+            found: Words | None = self._computed_elsewhere(step)
             if found is not None:
                 return found
         words = self._grouped(step)
@@ -236,6 +239,10 @@ class PreparedPlan:
         """Return the tuples of a step, packed and sorted for its target."""
         from corollary.engines.local.evaluation.windows import compute_windows
 
+        if self._elsewhere is not None:
+            found: Words | None = self._computed_elsewhere(step)
+            if found is not None:
+                return found
         body, target = self.tables[step.body.relation], self.tables[step.target]
         words = compute_windows(step.windowing, body, step.body.state, target, self.dictionary)
         for each in step.without:
@@ -258,7 +265,7 @@ class PreparedPlan:
         if 0 < body.size(step.body.state) <= self._context.few:
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:
-            found: Words | None = self._grouped_elsewhere(step)
+            found: Words | None = self._computed_elsewhere(step)
             if found is not None:
                 return found
         words = self._grouped(step)
@@ -267,11 +274,15 @@ class PreparedPlan:
             words = compute_totals(step, body, target, self.dictionary)
         return words
 
-    def _grouped_elsewhere(self, step: plans.Aggregate | plans.Total) -> Any:
+    def _computed_elsewhere(self, step: plans.Aggregate | plans.Total | plans.Window) -> Any:
         """Return the tuples of a step that runs outside; for another, see that its body is here."""
-        assert self._elsewhere is not None
-        found = self._elsewhere.group(step, self._context)
-        if found is None and (derive := self._elsewhere.recall(step.body.relation)) is not None:
+        elsewhere = self._elsewhere
+        assert elsewhere is not None
+        if isinstance(step, plans.Window):
+            found = elsewhere.window(step, self._context)
+        else:
+            found = elsewhere.group(step, self._context)
+        if found is None and (derive := elsewhere.recall(step.body.relation)) is not None:
             tuples, _ = self._derivation(derive).run(self._context)
             self.tables[derive.target].assign(tuples)
         return found

@@ -1,8 +1,8 @@
 """Which steps of a plan are one query: an aggregation with the join below it, and with others.
 
-A `Derive` is *fused* with the aggregations that read its target if nothing else does: then its
-tuples are never made. Aggregations of the same tuples by the same keys are a *batch*. Both hold for
-steps of one sequence, between which nobody writes what they read.
+A `Derive` is *fused* with the aggregations that read its target, or with window functions, if
+nothing else does: then its tuples are never made. Aggregations of the same tuples by the same keys
+are a *batch*. Both hold for steps of one sequence, between which nobody writes what they read.
 """
 
 from collections import Counter
@@ -25,6 +25,7 @@ from corollary.core.plans import (
     StoreRelation,
     Total,
     When,
+    Window,
     Within,
     references_read,
     relations_written,
@@ -44,12 +45,14 @@ class FusedSteps:
     """What is computed together.
 
     Attributes:
-        derivations: the fused steps by their targets.
+        derivations: the steps that are fused with aggregations, by their targets.
+        windows: those that are fused with window functions, and these.
         batches: for each aggregation, by its identity, all those that are computed with it, in the
             order of the plan.
     """
 
     derivations: Mapping[str, Derive] = field(default_factory=dict)
+    windows: Mapping[str, tuple[Derive, Window]] = field(default_factory=dict)
     batches: Mapping[int, tuple[GroupStep, ...]] = field(default_factory=dict)
 
 
@@ -59,6 +62,7 @@ def find_fused_steps(plan: Plan) -> FusedSteps:
     writes = Counter(relations_written(plan))
     private = {name for names in plan.locals.values() for name in names}
     derivations: dict[str, Derive] = {}
+    windows: dict[str, tuple[Derive, Window]] = {}
     batches: dict[int, tuple[GroupStep, ...]] = {}
     for steps in _sequences(plan):
         for at, step in enumerate(steps):
@@ -67,12 +71,15 @@ def find_fused_steps(plan: Plan) -> FusedSteps:
                 is_own = writes[name] == 1 and name not in private
                 read = {each.relation for each in sources_of(step.pipelines[0])}
                 if is_own and _reaches(steps[at + 1 :], readers[name], read):
-                    derivations[name] = step
+                    if isinstance(window := readers[name][0], Window):
+                        windows[name] = step, window
+                    else:
+                        derivations[name] = step
         for at, step in enumerate(steps):
             if isinstance(step, Aggregate | Total) and id(step) not in batches:
                 batch = (step, *_similar_steps(step, steps[at + 1 :], derivations))
                 batches |= {id(each): batch for each in batch}
-    return FusedSteps(derivations, batches)
+    return FusedSteps(derivations, windows, batches)
 
 
 def sources_of(pipeline: Pipeline) -> Iterator[Reference]:
@@ -82,11 +89,12 @@ def sources_of(pipeline: Pipeline) -> Iterator[Reference]:
             yield stage.source
 
 
-def scan(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> Pipeline:
-    """Return the pipeline that gives the tuples of an aggregation's body, each once."""
+def scan(step: GroupStep | Window, types: Mapping[str, tuple[Type, ...]]) -> Pipeline:
+    """Return the pipeline that gives the tuples of a step's body, each once."""
     row = types[step.body.relation]
     columns = tuple(Variable(f"_{at}", type_) for at, type_ in enumerate(row))
-    return Pipeline((Probe(step.body, columns, ()),), columns, step.aggregation.origin, is_bag=True)
+    origin = (step.windowing if isinstance(step, Window) else step.aggregation).origin
+    return Pipeline((Probe(step.body, columns, ()),), columns, origin, is_bag=True)
 
 
 def summaries_of(step: GroupStep, types: Mapping[str, tuple[Type, ...]]) -> tuple[Summary, ...]:
@@ -141,7 +149,7 @@ def _sequences(plan: Plan) -> Iterator[Sequence[Step]]:
 
 
 def _is_fusible(step: Derive, readers: Sequence[Step]) -> bool:
-    """Whether a step makes the rows of some aggregations, and does nothing else."""
+    """Whether a step makes the rows of some aggregations or windows, and does nothing else."""
     if len(step.pipelines) != 1 or step.without or step.role is not None or not readers:
         return False
     pipeline, is_weighted = step.pipelines[0], step.reduce is Reduce.SUM
@@ -155,6 +163,8 @@ def _is_fusible(step: Derive, readers: Sequence[Step]) -> bool:
             return False
     elif step.reduce is not None or pipeline.is_bag:
         return False
+    if len(readers) == 1 and isinstance(window := readers[0], Window):
+        return window.body.state is State.NEW and not is_weighted
     return all(_reads_all(each, is_weighted) for each in readers)
 
 

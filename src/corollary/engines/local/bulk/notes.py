@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
-from corollary.core.plans import Aggregate, Derive, Plan, Reduce, Total
+from corollary.core.plans import Aggregate, CompareWindows, Derive, Plan, Reduce, Total, Window
 from corollary.engines.local.bulk.estimates import computes_values
 from corollary.engines.local.bulk.fusion import (
     GroupStep,
@@ -37,9 +37,9 @@ class BulkNotes:
         self._size_of = size_of
         self._fused = find_fused_steps(plan)
 
-    def note(self, step: Derive | GroupStep) -> str:
-        """Return `bulk`, or why a step is not; nothing for a step that is led by few tuples."""
-        if self._mode is BulkMode.NEVER:
+    def note(self, step: Derive | GroupStep | Window | CompareWindows) -> str:
+        """Return `bulk`, or why a step is not; nothing for windows, and what few tuples lead."""
+        if self._mode is BulkMode.NEVER or isinstance(step, Window | CompareWindows):
             return ""
         if not isinstance(step, Derive):
             return self._group_note(step)

@@ -1,12 +1,12 @@
 """Which steps of a plan Spark SQL will compute, and why: what `explain` prints."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
-from corollary.core.plans import Derive, Plan, Total
+from corollary.core.plans import CompareWindows, Derive, Plan, Total, Window
 from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
-from corollary.engines.spark.bulk.step_queries import derive_query, group_query
+from corollary.engines.spark.bulk.step_queries import derive_query, group_query, window_query
 from corollary.sqlgen.compiled import NotCompiled
 
 SPARK_SQL = "Spark SQL"
@@ -29,7 +29,7 @@ class SparkNotes:
         mode: BulkMode,
         size_of: Callable[[Reference], int | None],
         in_partitions: Callable[[str], bool],
-        otherwise: Callable[[Derive | GroupStep], str],
+        otherwise: Callable[[Derive | GroupStep | Window | CompareWindows], str],
     ) -> None:
         self._types = plan.types
         self._mode = mode
@@ -38,14 +38,19 @@ class SparkNotes:
         self._otherwise = otherwise
         self._fused = find_fused_steps(plan)
 
-    def note(self, step: Derive | GroupStep) -> str:
-        """Return `Spark SQL` and why, or why not; nothing for a step that looks little up."""
+    def note(self, step: Derive | GroupStep | Window | CompareWindows) -> str:
+        """Return `Spark SQL` and why, or why not; nothing for a step that looks little up.
+
+        Of windows that are compared, where their rows are if that is in partitions.
+        """
+        if isinstance(step, CompareWindows):
+            return self._why([Reference(step.body)]) if self._in_partitions(step.body) else ""
         if isinstance(step, Derive):
             pipelines = [each for each in step.pipelines if self._partitioned(sources_of(each))]
             if self._mode is BulkMode.NEVER or not pipelines:
                 return self._otherwise(step)
             return self._derive_note(step, pipelines)
-        derive = self._fused.derivations.get(step.body.relation)
+        derive = self._fused_with(step.body.relation)
         if derive is not None and self.note(derive).startswith(f"{SPARK_SQL}, one query"):
             return f"{SPARK_SQL}, one query with {derive.target}"
         if self._mode is BulkMode.NEVER or not self._partitioned([step.body]):
@@ -68,18 +73,28 @@ class SparkNotes:
         found = derive_query(step, self._types, {})
         return self._said(found.reason if isinstance(found, NotCompiled) else "", why)
 
-    def _readers(self, step: Derive) -> list[GroupStep]:
-        """Return the aggregations that are fused with a derivation."""
-        if self._fused.derivations.get(step.target) is not step:
+    def _fused_with(self, relation: str) -> Derive | None:
+        """Return the step that derives a relation, if it is fused with those that read it."""
+        found, _ = self._fused.windows.get(relation, (None, None))
+        return self._fused.derivations.get(relation, found)
+
+    def _readers(self, step: Derive) -> Sequence[GroupStep | Window]:
+        """Return the aggregations or window functions that are fused with a derivation."""
+        if self._fused_with(step.target) is not step:
             return []
+        if step.target in self._fused.windows:
+            return self._fused.windows[step.target][1:]
         every = (each for batch in self._fused.batches.values() for each in batch)
         return list(
             {id(each): each for each in every if each.body.relation == step.target}.values()
         )
 
-    def _reason(self, step: GroupStep, rows: Pipeline | None) -> str:
-        """Return why an aggregation has no query."""
-        found = group_query([step], rows, self._types)
+    def _reason(self, step: GroupStep | Window, rows: Pipeline | None) -> str:
+        """Return why an aggregation or window functions have no query."""
+        if isinstance(step, Window):
+            found = window_query(step, rows, self._types)
+        else:
+            found = group_query([step], rows, self._types)
         return found.reason if isinstance(found, NotCompiled) else ""
 
     def _said(self, reason: str, why: str) -> str:

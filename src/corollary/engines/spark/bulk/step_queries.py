@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.pipeline import Pipeline, Reference
-from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total
+from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total, Window
 from corollary.core.totals import word_slices
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Type
 from corollary.data_class import dataclass
@@ -25,9 +25,10 @@ from corollary.sqlgen.compiled import (
     OutputColumn,
     Representation,
 )
+from corollary.sqlgen.dialect import NotExactError
 from corollary.sqlgen.groups import GroupedRows, compile_groups
 from corollary.sqlgen.nodes import Node
-from corollary.sqlgen.pipelines import compile_pipeline
+from corollary.sqlgen.pipelines import compile_pipeline, query_of
 from corollary.sqlgen.query_frames import InputColumns, count_rows
 from corollary.sqlgen.spark_dialect import SPARK
 from corollary.sqlgen.udf import (
@@ -38,6 +39,7 @@ from corollary.sqlgen.udf import (
     ReadDigits,
     call_udf,
 )
+from corollary.sqlgen.windows import exact_window
 
 QUERY = "q"
 SHARED = "shared_groups"
@@ -168,6 +170,38 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
         test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
         query.set("having", exp.Having(this=test))
     return StepQuery((query,), (SPARK.text(query),), (), table.tables())
+
+
+def window_query(step: Window, rows: Pipeline | None, types: Types) -> StepQuery | NotCompiled:
+    """Return rows with the values of their window functions, or why they have no query.
+
+    Args:
+        step: the step.
+        rows: what gives the rows of its body, None if they are a relation.
+        types: the column types of every relation.
+    """
+    windowing, body, target = step.windowing, types[step.body.relation], types[step.target]
+    pipeline = scan(step, types) if rows is None else rows
+    try:
+        compiled = query_of(pipeline, types, body, SPARK, None, values=range(len(body)))
+        if not pipeline.is_bag:
+            compiled.query.set("distinct", exp.Distinct())
+        columns = _head_values(compiled.outputs)
+        values = [
+            exact_window(each, windowing, list(zip(columns, body, strict=True)), result, SPARK)
+            for each, result in zip(windowing.functions, target[len(body) :], strict=True)
+        ]
+    except NotExactError as error:
+        return NotCompiled(str(error))
+    query = _named(compiled.query, [*columns, *values], target, has_mark=compiled.has_mark)
+    if windowing.top is not None:
+        at, most = windowing.top
+        name = column_names(target)[len(body) + at]
+        number = nodes.integer(most, SPARK.type_name(NUMBER))
+        is_top = nodes.binary(exp.LTE, nodes.column(name, QUERY), number)
+        first = nodes.any_of([is_top, nodes.column(MARK, QUERY)])
+        query = nodes.select([exp.Star()], nodes.subquery(query, QUERY), first)
+    return _joined([query], [compiled])
 
 
 def numbered_query(source: Reference, types: Sequence[Type], number: int) -> StepQuery:

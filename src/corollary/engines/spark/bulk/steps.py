@@ -22,6 +22,7 @@ from corollary.core.plans import (
     Reduce,
     StoreRelation,
     Total,
+    Window,
     steps_of,
 )
 from corollary.core.states import State
@@ -46,6 +47,7 @@ from corollary.engines.spark.bulk.step_queries import (
     group_query,
     numbered_query,
     totals_query,
+    window_query,
 )
 from corollary.engines.spark.bulk.writing import (
     KnownTuples,
@@ -88,7 +90,7 @@ class SparkSteps:
         self._tables = tables
         self._held = held
         self._estimates = RowEstimates(tables)
-        self._put_off: dict[str, Pipeline] = {}
+        self._put_off: dict[str, tuple[Derive, Pipeline]] = {}
         self._results: dict[int, TupleSet] = {}
         """What was computed with another aggregation of the same rows."""
         # Steps that have met a row without a value: the driver runs them, from then on.
@@ -131,11 +133,11 @@ class SparkSteps:
             return None
         pipelines = [each for each in step.pipelines if self._lead_size(each)]
         led = sum(map(self._lead_size, pipelines))
-        if self._fused.derivations.get(step.target) is step and self._is_groupable(step):
+        if self._is_groupable(step) or self._has_window(step):
             (pipeline,) = step.pipelines
             if not pipeline.is_bag and has_distinct_rows(pipeline, self._tables):
                 pipeline = replace(pipeline, is_bag=True)
-            self._put_off[step.target] = pipeline
+            self._put_off[step.target] = step, pipeline
             return self._tables[step.target].layout.empty, led
         if step.reduce is not None and len(self._types[step.target]) == 1:
             return None  # the only column is the one that is reduced
@@ -175,7 +177,9 @@ class SparkSteps:
     # --- aggregations --------------------------------------------------------------------------
 
     def _is_groupable(self, step: Derive) -> bool:
-        """Whether all aggregations of a derivation have a query of their own."""
+        """Whether all aggregations that a derivation is fused with have a query of their own."""
+        if self._fused.derivations.get(step.target) is not step:
+            return False
         (pipeline,) = step.pipelines
         readers = {
             id(each): each
@@ -192,9 +196,9 @@ class SparkSteps:
 
     def recall(self, relation: str) -> Derive | None:
         """Return the derivation that was put off for a relation; the driver has to run it now."""
-        if self._put_off.pop(relation, None) is None:
+        if (put_off := self._put_off.pop(relation, None)) is None:
             return None
-        step = self._fused.derivations[relation]
+        step, _ = put_off
         self._faulty.add(id(step))
         return step
 
@@ -205,7 +209,7 @@ class SparkSteps:
         """
         if (known := self._results.pop(id(step), None)) is not None:
             return known
-        rows = self._put_off.get(step.body.relation)
+        rows = self._rows_of(step)
         if id(step) in self._faulty or (rows is None and not self._is_group_due(step)):
             return None
         steps = self._batch(step, rows)
@@ -219,6 +223,11 @@ class SparkSteps:
             return None
         self._results |= dict(zip(map(id, steps), found, strict=True))
         return self._results.pop(id(step))
+
+    def _rows_of(self, step: GroupStep | Window) -> Pipeline | None:
+        """Return the pipeline that was put off and gives the rows of a step's body."""
+        put_off = self._put_off.get(step.body.relation)
+        return None if put_off is None else put_off[1]
 
     def _batch(self, step: GroupStep, rows: Pipeline | None) -> list[GroupStep]:
         """Return the aggregations that are computed with one, from it on."""
@@ -236,19 +245,42 @@ class SparkSteps:
 
     def read_totals(self, step: ReadTotals, context: RunContext) -> TupleSet | None:
         """Return the groups and values that totals say, None if the driver has to read them."""
-        size = self._tables[step.totals.relation].size(step.totals.state)
-        least = 1 if self._queries.is_forced else BULK_MIN_TUPLES
-        if not self._is_remote(step.totals) or size < least:
+        if not self._is_large(step.totals):
             return None
         return self._result(step, totals_query(step, self._types), None, (), context)
 
     def _is_group_due(self, step: GroupStep) -> bool:
         if (isinstance(step, Total) and step.is_weighted) or not self._types[step.target]:
             return False
-        if not self._is_remote(step.body):
+        return self._is_large(step.body)
+
+    def _is_large(self, reference: Reference) -> bool:
+        """Whether a relation is in partitions, and too large to be read here."""
+        size = self._tables[reference.relation].size(reference.state)
+        least = 1 if self._queries.is_forced else BULK_MIN_TUPLES
+        return self._is_remote(reference) and size >= least
+
+    # --- windows -------------------------------------------------------------------------------
+
+    def _has_window(self, step: Derive) -> bool:
+        """Whether the window functions that a derivation is fused with have a query."""
+        derive, window = self._fused.windows.get(step.target, (None, None))
+        if derive is not step or window is None or id(window) in self._faulty:
             return False
-        size = self._tables[step.body.relation].size(step.body.state)
-        return size >= (1 if self._queries.is_forced else BULK_MIN_TUPLES)
+        return not isinstance(window_query(window, step.pipelines[0], self._types), NotCompiled)
+
+    def window(self, step: Window, context: RunContext) -> TupleSet | None:
+        """Return rows with their window functions, None if the driver has to compute them."""
+        rows = self._rows_of(step)
+        if id(step) in self._faulty or (rows is None and not self._is_large(step.body)):
+            return None
+        query = window_query(step, rows, self._types)
+        if isinstance(query, NotCompiled):
+            return None
+        found = self._result(step, query, None, step.without, context)
+        if found is None:
+            self._faulty.add(id(step))
+        return found
 
     # --- results -------------------------------------------------------------------------------
 
