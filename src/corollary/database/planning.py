@@ -362,9 +362,12 @@ class Planner:
 
     def stored_payload(self, payload: frozenset[str], stored: frozenset[str]) -> frozenset[str]:
         """Return those of the valid payload that are stored; the same set for the same ones."""
-        if (payload, stored) != self._stored_payload[:2]:  # equal sets are mostly identical
-            self._stored_payload = payload, stored, payload & stored
-        return self._stored_payload[2]
+        known, of, found = self._stored_payload
+        if payload is not known or stored is not of:  # to compare them takes long
+            both = payload & stored
+            found = found if both == found else both
+            self._stored_payload = payload, stored, found
+        return found
 
     def record_run(self, update: Update, maintenance: Maintenance, recorder: StatsRecorder) -> None:
         """Note after a transaction which payload is valid, and what an evaluation costs."""
