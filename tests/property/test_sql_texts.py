@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import ConstantValue, QueryColumn, Select, TableSource
 from support.paths import REPOSITORY
-from support.query_text import CATALOG
+from support.query_text import bind_text
 from support.selection import examples
 
 LARGE = settings(
@@ -56,10 +55,10 @@ def test_values_come_through(values: list[str]) -> None:
     """Ten thousand texts, as literals in both kinds of quotes, and as parameters."""
     for quote in ("'", '"'):
         query = "SELECT " + ", ".join(quoted(value, quote) for value in values)
-        assert constants(bind_query(query, CATALOG)) == values
+        assert constants(bind_text(query)) == values
     query = "SELECT " + ", ".join(f":p{i}" for i in range(len(values)))
     parameters = {f"p{i}": value for i, value in enumerate(values)}
-    assert constants(bind_query(query, CATALOG, parameters=parameters)) == values
+    assert constants(bind_text(query, parameters)) == values
 
 
 def distinct(names: Iterable[str]) -> list[str]:
@@ -76,7 +75,7 @@ def test_names_come_through(names: list[str], relation: str) -> None:
     table = TableDefinition(relation, tuple(QueryColumn(name, NUMBER) for name in columns))
     source = named(relation)
     items = ", ".join(f"{named(name)}, s.{named(name)} AS {named(name + '!')}" for name in columns)
-    found = bind_query(f"SELECT {items} FROM {source} AS s", SqlCatalog([table]))
+    found = bind_text(f"SELECT {items} FROM {source} AS s", catalog=SqlCatalog([table]))
     assert isinstance(found, Select)
     assert isinstance(found.source, TableSource)
     assert found.source.relation == relation
@@ -91,7 +90,7 @@ def test_names_come_through(names: list[str], relation: str) -> None:
 def test_a_value_never_becomes_a_condition(value: str, other: str) -> None:
     table = TableDefinition("v", (QueryColumn("name", SYMBOL),))
     query = f"SELECT 1 FROM v WHERE name = {quoted(value)} AND name <> {quoted(other, chr(34))}"
-    found = bind_query(query, SqlCatalog([table]))
+    found = bind_text(query, catalog=SqlCatalog([table]))
     assert isinstance(found, Select)
     assert isinstance(found.source, TableSource)
     assert found.where is not None
@@ -141,7 +140,7 @@ def damaged(query: str, chance: random.Random) -> str:
 
 def check_refused_with_place(query: str) -> None:
     try:
-        bind_query(query, CATALOG, parameters={"k": 5})
+        bind_text(query, {"k": 5})
     except InputError as error:
         for found in error.diagnostics:
             assert found.span is not None, query

@@ -1,14 +1,19 @@
 """Query trees as text, one line each, and the relations that queries in tests may name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any, assert_never
 
+from sqlglot import exp
+
 from corollary.core.types import Type
+from corollary.errors import InputError
 from corollary.frontends.datalog import parse
 from corollary.frontends.sql import query_tree as tree
+from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
+from corollary.frontends.sql.parse import parse_query, span_between, split_statements
 from corollary.source import SourceFile, Span
 
 DECLARATIONS = """
@@ -21,6 +26,25 @@ DECLARATIONS = """
 .decl big(n: unsigned)
 """
 CATALOG: SqlCatalog = catalog_of(parse(SourceFile("declarations.dl", DECLARATIONS)))
+
+
+def parse_text(file: SourceFile) -> exp.Expr:
+    """Return the tree of a text that is one statement."""
+    found = split_statements(file)
+    if len(found) != 1:
+        raise InputError.of("C1301", "One statement is expected.", span_between(file, 0, 0))
+    return parse_query(found[0], file)
+
+
+def bind_text(
+    text: str,
+    parameters: Mapping[str, Any] | None = None,
+    name: str = "query.sql",
+    catalog: SqlCatalog = CATALOG,
+) -> tree.Query:
+    """Return a query, bound."""
+    file = SourceFile(name, text)
+    return bind_query(parse_text(file), catalog, file, parameters)
 
 
 def expression_text(node: tree.Expression) -> str:

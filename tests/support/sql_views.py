@@ -15,10 +15,10 @@ from corollary.core.printer import print_program
 from corollary.core.program import Declaration, Program
 from corollary.core.types import Kind, Type
 from corollary.frontends.datalog import parse
-from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import catalog_of
 from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.source import SourceFile
+from support.query_text import bind_text
 
 Row = tuple[Any, ...]
 
@@ -43,7 +43,7 @@ ASCENDING = {"e": (0, 1), "emp": (1, 0), "bom": (0, 1)}
 
 def lowered_view(query: str, *, is_materialized: bool = True) -> LoweredView:
     """Return the view `v` of a query over the tables."""
-    return lower_view("v", bind_query(query, CATALOG), is_materialized=is_materialized)
+    return lower_view("v", bind_text(query, catalog=CATALOG), is_materialized=is_materialized)
 
 
 def rules_of(view: LoweredView) -> str:

@@ -17,12 +17,11 @@ from sqlglot import exp
 
 import corollary
 from corollary.errors import EvaluationError
-from corollary.frontends.sql.binder.bind import bind_query
-from corollary.frontends.sql.parse import parse_statements, text_of
+from corollary.frontends.sql.parse import text_of
 from corollary.frontends.sql.query_tree import output_columns
 from corollary.source import SourceFile
 from support.paths import REPOSITORY
-from support.query_text import CATALOG, DECLARATIONS
+from support.query_text import DECLARATIONS, bind_text, parse_text
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -118,7 +117,7 @@ def queries(*names: str) -> list[str]:
 def columns_of(query: str) -> list[str]:
     """Returns one query for each column of a SELECT from `t`, or the query itself."""
     file = SourceFile("query.sql", query)
-    tree = parse_statements(file)[0]
+    tree = parse_text(file)
     if not query.endswith(" from t") or not isinstance(tree, exp.Select):
         return [query]
     return [f"select {text_of(each, file)} from t" for each in tree.expressions]
@@ -169,9 +168,7 @@ def test_types_are_those_of_spark(spark: Any) -> None:
         spark.sql(view)
     wrong = []
     for query in queries(*NAMES):
-        own = [
-            str(column.type).rstrip("?") for column in output_columns(bind_query(query, CATALOG))
-        ]
+        own = [str(column.type).rstrip("?") for column in output_columns(bind_text(query))]
         try:
             fields = spark.sql(query).schema.fields
         except AnalysisException as error:

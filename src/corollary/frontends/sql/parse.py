@@ -33,6 +33,8 @@ else:
 STEPS_PER_TOKEN = 20
 STEPS_MIN = 10_000
 INDICES_MAX = 32
+NESTING_MAX_DEPTH = 100
+"""How many brackets may be open at once, so that no later pass exhausts the stack."""
 
 FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
@@ -223,24 +225,27 @@ _PARSER_ERRORS = (
 """What sqlglot's parser raises; it was not written for texts that are not SQL at all."""
 
 
-def parse_statements(file: SourceFile) -> tuple[exp.Expr, ...]:
-    """Return the statements of a text, which semicolons separate.
-
-    Raises:
-        InputError: the text is not SQL; with the place where this was noticed.
-    """
-    return parse_tokens(tokenise(file), file)
-
-
-def tokenise(file: SourceFile, dialect: type[Dialect] = SparkWithPlaces) -> list[Token]:
-    """Return the tokens of a text; comments are none.
+def split_statements(
+    file: SourceFile, dialect: type[Dialect] = SparkWithPlaces
+) -> list[list[Token]]:
+    """Return the tokens of each statement of a text; `;` ends a statement, and empty ones go.
 
     Raises:
         InputError: a string or a comment has no end, or the text has what is no character.
 
-    >>> [token.text for token in tokenise(SourceFile("q", "SELECT a -- all"))]
-    ['SELECT', 'a']
+    >>> [[token.text for token in each] for each in split_statements(SourceFile("q", "a; ;b -- c"))]
+    [['a'], ['b']]
     """
+    found: list[list[Token]] = [[]]
+    for token in _tokenise(file, dialect):
+        if token.token_type is TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [tokens for tokens in found if tokens]
+
+
+def _tokenise(file: SourceFile, dialect: type[Dialect]) -> list[Token]:
     if not is_encodable(file.text):
         at = next(i for i, character in enumerate(file.text) if not is_encodable(character))
         _refuse(file, at, at + 1, "The text has a NUL or half a surrogate pair in it.")
@@ -252,14 +257,65 @@ def tokenise(file: SourceFile, dialect: type[Dialect] = SparkWithPlaces) -> list
     return tokens
 
 
-def parse_tokens(
-    tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None = None
-) -> tuple[exp.Expr, ...]:
-    """Return the trees of some tokens of a text: statements, or what `into` says.
+def parse_query(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
+    """Return the tree of a query, or of a write.
+
+    It is made of tokens of a whole text, so the positions of its nodes are positions in that.
 
     Raises:
-        InputError: they are not SQL; with the place where this was noticed.
+        InputError: the tokens are not one.
     """
+    return _parse_one(tokens, file, None, "a query")
+
+
+def parse_condition(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
+    """Return the tree of a condition.
+
+    Raises:
+        InputError: the tokens are not one.
+    """
+    return _parse_one(tokens, file, exp.Condition, "a condition")
+
+
+def parse_type(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
+    """Return the tree of a type.
+
+    Raises:
+        InputError: the tokens are not one.
+    """
+    return _parse_one(tokens, file, exp.DataType, "a type")
+
+
+def _parse_one(
+    tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None, what: str
+) -> exp.Expr:
+    _check_nesting(tokens, file)
+    found = _parse(tokens, file, into) if tokens else ()
+    if len(found) == 1:
+        return found[0]
+    span = span_between(file, tokens[0].start, tokens[-1].end + 1) if tokens else None
+    raise InputError.of(
+        "C1361", f"Here {what} is expected.", span, "write it, or check the words before this place"
+    )
+
+
+def _check_nesting(tokens: Sequence[Token], file: SourceFile) -> None:
+    depth = 0
+    for token in tokens:
+        depth += token.token_type is TokenType.L_PAREN
+        depth -= token.token_type is TokenType.R_PAREN
+        if depth > NESTING_MAX_DEPTH:
+            raise InputError.of(
+                "C1361",
+                f"This is nested more than {NESTING_MAX_DEPTH} levels deep.",
+                span_between(file, token.start, token.end + 1),
+                "split it into several views",
+            )
+
+
+def _parse(
+    tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None
+) -> tuple[exp.Expr, ...]:
     given = _with_names(tokens)
     parser = SparkWithPlaces().parser()
     start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)

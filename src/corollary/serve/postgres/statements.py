@@ -17,8 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import BoundedParser
-from corollary.frontends.sql.statements.tokens import TokenCursor, split_statements, text_of
+from corollary.frontends.sql.parse import BoundedParser, split_statements
+from corollary.frontends.sql.statements.tokens import TokenCursor, text_of
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.source import SourceFile
 

@@ -3,7 +3,7 @@
 import pytest
 
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import parse_statements
+from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.source import SourceFile
 
 

@@ -4,11 +4,10 @@ import pytest
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.types import Kind
-from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.functions.table import INTERNAL, REFUSED, function_names
 from corollary.frontends.sql.query_tree import ConstantValue, FunctionCall
 from support.paths import REPOSITORY
-from support.query_text import CATALOG, expression_text, nodes_of
+from support.query_text import bind_text, expression_text, nodes_of
 
 FILES = sorted((REPOSITORY / "tests" / "cases" / "sql_trees").glob("*.sql"))
 QUERIES = [query for file in FILES for query in file.read_text("utf-8").strip().split("\n\n")]
@@ -17,7 +16,7 @@ OUTSIDE = {"today", "grouping"}
 
 
 def calls_of(query: str) -> list[FunctionCall]:
-    tree = bind_query(query, CATALOG, parameters={"k": 5})
+    tree = bind_text(query, {"k": 5})
     return [node for node in nodes_of(tree) if isinstance(node, FunctionCall)]
 
 

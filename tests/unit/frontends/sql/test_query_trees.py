@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from corollary.frontends.sql.binder.bind import bind_query
 from support.paths import REPOSITORY
-from support.query_text import CATALOG, query_text
+from support.query_text import bind_text, query_text
 
 CASES = sorted((REPOSITORY / "tests" / "cases" / "sql_trees").glob("*.sql"))
 PARAMETERS = {"k": 5}
@@ -19,10 +18,7 @@ PARAMETERS = {"k": 5}
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_trees(path: Path) -> None:
     queries = path.read_text("utf-8").strip().split("\n\n")
-    found = [
-        f"{query}\n=> {query_text(bind_query(query, CATALOG, parameters=PARAMETERS))}\n"
-        for query in queries
-    ]
+    found = [f"{query}\n=> {query_text(bind_text(query, PARAMETERS))}\n" for query in queries]
     said = "\n".join(found)
     expected = path.with_suffix(".tree")
     if os.environ.get("COROLLARY_ACCEPT"):

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.bind import bind_query
-from support.query_text import CATALOG
+from support.query_text import bind_text
 
 WORD = re.compile("[A-Za-z_]{2,}")
 CURES = [
@@ -63,9 +62,9 @@ CURES = [
 @pytest.mark.parametrize(("refused", "cured"), CURES, ids=[refused for refused, _ in CURES])
 def test_cure(refused: str, cured: str) -> None:
     with pytest.raises(InputError) as raised:
-        bind_query(refused, CATALOG)
+        bind_text(refused)
     note = raised.value.diagnostics[0].note or ""
-    bind_query(cured, CATALOG, parameters={"name": 5})
+    bind_text(cured, {"name": 5})
     said = {word.lower() for part in re.findall("`([^`]*)`", note) for word in WORD.findall(part)}
     # What the note writes is in the cure, be it only in part: it may have examples of other cases.
     assert not said or said & {word.lower() for word in WORD.findall(cured)}, note

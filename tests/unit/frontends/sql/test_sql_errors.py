@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from corollary.errors import InputError, render
-from corollary.frontends.sql.binder.bind import bind_query
-from corollary.source import SourceFile
 from support.diagnostic_codes import codes_in
 from support.paths import REPOSITORY
-from support.query_text import CATALOG
+from support.query_text import bind_text
 
 CASES = sorted((REPOSITORY / "tests" / "cases" / "sql_errors").glob("*.sql"))
 PARAMETERS = {"k": 5, "odd": object()}
@@ -22,7 +20,7 @@ PARAMETERS = {"k": 5, "odd": object()}
 
 def refusal(query: str, name: str) -> InputError:
     with pytest.raises(InputError) as raised:
-        bind_query(query, CATALOG, SourceFile(name, query), PARAMETERS)  # type: ignore[arg-type]
+        bind_text(query, PARAMETERS, name)
     return raised.value
 
 

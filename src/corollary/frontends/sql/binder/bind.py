@@ -24,7 +24,7 @@ from corollary.frontends.sql.binder.values.conversions import common_type, conve
 from corollary.frontends.sql.binder.values.operators import mismatch
 from corollary.frontends.sql.binder.widening import finished, with_types, wrapped
 from corollary.frontends.sql.catalog import SqlCatalog
-from corollary.frontends.sql.parse import parse_statements, span_between, span_of
+from corollary.frontends.sql.parse import span_of
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantValue,
@@ -272,9 +272,9 @@ _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
 def bind_query(
-    query: str | exp.Expr,
+    tree: exp.Expr,
     catalog: SqlCatalog,
-    file: SourceFile | None = None,
+    file: SourceFile,
     parameters: Mapping[str, Value] | None = None,
     *,
     takes_rows: bool = False,
@@ -282,30 +282,17 @@ def bind_query(
     """Return a query with its names, types and functions resolved.
 
     Args:
-        query: the text of one statement, or its syntax tree, parsed by `parse_statements`.
+        tree: its syntax tree, parsed by `parse_query`.
         catalog: the relations that it may name.
-        file: the text that the tree was parsed from; made from the text by default.
+        file: the text that the tree was parsed from.
         parameters: the values of `:name`.
         takes_rows: whether many literals may become `ConstantRows`.
 
     Raises:
-        InputError: it is not SQL, or something in it is unknown or refused; with its place.
+        InputError: something in it is unknown or refused; with its place.
     """
-    if isinstance(query, str):
-        file = SourceFile("query.sql", query) if file is None else file
-        statements = parse_statements(file)
-        if len(statements) != 1:
-            message = f"One statement is expected, but there are {len(statements)}."
-            place = (
-                span_of(statements[1], file)
-                if statements
-                else span_between(file, 0, len(file.text))
-            )
-            raise InputError.of("C1301", message, place, "write one SELECT, WITH or VALUES")
-        query = statements[0]
-    assert file is not None, "a syntax tree comes with its text"
     session = binding_session(file, catalog, parameters or {}, takes_rows=takes_rows)
-    return bind_tree(query, session)
+    return bind_tree(tree, session)
 
 
 def binding_session(

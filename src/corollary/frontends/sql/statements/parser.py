@@ -12,17 +12,16 @@ from sqlglot.tokenizer_core import Token
 
 from corollary.analysis.phrases import suggest_name
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.sql.parse import span_between, span_of
-from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.table_parser import read_options, read_table
-from corollary.frontends.sql.statements.tokens import (
-    SqlName,
-    TokenCursor,
+from corollary.frontends.sql.parse import (
     parse_condition,
     parse_query,
+    span_between,
+    span_of,
     split_statements,
-    text_of,
 )
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.table_parser import read_options, read_table
+from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 from corollary.source import SourceFile, Span
 
 QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")

@@ -13,7 +13,7 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.lowering.queries import lower_view, question_of
-from corollary.frontends.sql.parse import parse_statements, span_of, text_of
+from corollary.frontends.sql.parse import parse_query, span_of, split_statements, text_of
 from corollary.frontends.sql.query_tree import Query, QueryColumn, Select, output_columns
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.source import SourceFile, Span
@@ -256,7 +256,8 @@ def read_queries(file: SourceFile) -> tuple[list[RepeatedQuery], int]:
     """
     found: dict[str, RepeatedQuery] = {}
     skipped = 0
-    for tree in parse_statements(file):
+    for tokens in split_statements(file):
+        tree = parse_query(tokens, file)
         if isinstance(tree, exp.Query):
             key = _without_order(tree).sql(dialect="spark", comments=False)
             first = found.get(key)
@@ -265,7 +266,7 @@ def read_queries(file: SourceFile) -> tuple[list[RepeatedQuery], int]:
                 if first is None
                 else RepeatedQuery(first.tree, first.text, first.count + 1)
             )
-        elif not isinstance(tree, exp.Semicolon):  # which is a comment alone
+        else:
             skipped += 1
     return list(found.values()), skipped
 

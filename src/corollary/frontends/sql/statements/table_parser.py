@@ -2,15 +2,10 @@
 
 from corollary.errors import InputError
 from corollary.frontends.sql.column_types import read_type
+from corollary.frontends.sql.parse import parse_condition, parse_type
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.nodes import DeclaredType
-from corollary.frontends.sql.statements.tokens import (
-    SqlName,
-    TokenCursor,
-    parse_condition,
-    parse_type,
-    text_of,
-)
+from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 
 _REFUSED = {
     "DEFAULT": "give the value in the INSERT",

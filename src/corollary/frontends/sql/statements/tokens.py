@@ -1,18 +1,13 @@
-"""The tokens of SQL text, and what is made of them: statements by a cursor, trees by sqlglot.
-
-Trees are made of the tokens of a whole text, so the positions of their nodes are positions in it.
-"""
+"""Reads the tokens of statements that sqlglot does not parse, from left to right."""
 
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokenizer_core import Token, TokenType
 
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import SparkWithPlaces, parse_tokens, span_between, tokenise
+from corollary.frontends.sql.parse import span_between
 from corollary.source import SourceFile, Span
 
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
@@ -195,84 +190,6 @@ class TokenCursor:
         return self.tokens[self.position].text
 
 
-def split_statements(
-    file: SourceFile, dialect: type[Dialect] = SparkWithPlaces
-) -> list[list[Token]]:
-    """Return the tokens of each statement of a text; `;` ends a statement, and empty ones go.
-
-    Raises:
-        InputError: the text cannot be split into tokens.
-    """
-    found: list[list[Token]] = [[]]
-    for token in tokenise(file, dialect):
-        if token.token_type is TokenType.SEMICOLON:
-            found.append([])
-        else:
-            found[-1].append(token)
-    return [tokens for tokens in found if tokens]
-
-
 def text_of(tokens: Sequence[Token], file: SourceFile) -> str:
     """Return the text of a statement as it was written, without the `;` after it."""
     return file.text[tokens[0].start : tokens[-1].end + 1] if tokens else ""
-
-
-# --- trees ---------------------------------------------------------------------------------------
-
-
-NESTING_MAX_DEPTH = 100
-"""How many brackets may be open at once, so that no later pass exhausts the stack."""
-
-
-def parse_query(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
-    """Return the tree of a query, or of an UPDATE.
-
-    Raises:
-        InputError: the tokens are not one.
-    """
-    return _parse(tokens, file, None, "a query")
-
-
-def parse_condition(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
-    """Return the tree of a condition.
-
-    Raises:
-        InputError: the tokens are not one.
-    """
-    return _parse(tokens, file, exp.Condition, "a condition")
-
-
-def parse_type(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
-    """Return the tree of a type.
-
-    Raises:
-        InputError: the tokens are not one.
-    """
-    return _parse(tokens, file, exp.DataType, "a type")
-
-
-def _parse(
-    tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None, what: str
-) -> exp.Expr:
-    _check_nesting(tokens, file)
-    found = parse_tokens(tokens, file, into) if tokens else ()
-    if len(found) == 1:
-        return found[0]
-    span = span_between(file, tokens[0].start, tokens[-1].end + 1) if tokens else None
-    raise InputError.of(
-        "C1361", f"Here {what} is expected.", span, "write it, or check the words before this place"
-    )
-
-
-def _check_nesting(tokens: Sequence[Token], file: SourceFile) -> None:
-    depth = 0
-    for token in tokens:
-        depth += token.token_type is TokenType.L_PAREN
-        depth -= token.token_type is TokenType.R_PAREN
-        if depth > NESTING_MAX_DEPTH:
-            raise InputError.of(
-                "C1361",
-                f"This is nested more than {NESTING_MAX_DEPTH} levels deep.",
-                span_between(file, token.start, token.end + 1),
-                "split it into several views",
-            )

@@ -23,9 +23,9 @@ from corollary.frontends.sql.parse import (
     FIRST,
     STEPS_MIN,
     offsets_of,
-    parse_tokens,
+    parse_query,
     rewrite_tree,
-    tokenise,
+    split_statements,
 )
 from corollary.frontends.sql.statements.writes import spark_type
 from corollary.source import SourceFile
@@ -53,8 +53,8 @@ def type_statement(
         InputError: it is not SQL.
     """
     file = SourceFile("statement.sql", text)
-    tokens = tokenise(file)
-    (tree,) = parse_tokens(tokens, file)
+    (tokens,) = split_statements(file)
+    tree = parse_query(tokens, file)
     unknown, steps_max = UnknownTypes(dict(declared)), STEPS_MIN + STEPS_PER_TOKEN * len(tokens)
     session = binding_session(file, catalog, {}, unknown=unknown, steps_max=steps_max)
     with suppress(InputError, RecursionError):
