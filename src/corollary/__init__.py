@@ -18,9 +18,9 @@ from corollary.version import __version__ as __version__
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
     from corollary.core.user_functors.registration import functor
-    from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.opening import open_database as open  # noqa: A004
+    from corollary.database.reading.reader import Reader
     from corollary.database.transaction import Transaction
     from corollary.documents.active_collection import ActiveCollection
     from corollary.documents.document import ActiveDocument
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
 
             return Database
         case "Reader":
-            from corollary.database.access.reader import Reader
+            from corollary.database.reading.reader import Reader
 
             return Reader
         case "Transaction":

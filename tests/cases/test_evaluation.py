@@ -33,10 +33,11 @@ from click.testing import CliRunner
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import AskedProgram, FileLocations, run_once
+from corollary.database.intake.evaluate_once import AskedProgram, run_once
 from corollary.database.options import LOCAL, DatabaseOptions
 from corollary.database.program.loaded_program import read_programs
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.warehouse.formats.delimited import print_rows
 from oracles.evaluation import OracleError, OracleLimit, Type, evaluate, typed_rows, with_copies
 from oracles.records import term_of

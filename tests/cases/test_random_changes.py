@@ -24,8 +24,8 @@ from corollary.core.printer import print_program
 from corollary.core.program import NormalProgram, Program
 from corollary.database.database import Database, state_of
 from corollary.database.engines import SparkFrames
-from corollary.database.intake.evaluate_once import FileLocations, read_inputs
 from corollary.database.program.loaded_program import LoadedProgram, load_program, read_programs
+from corollary.database.writing.inputs import FileLocations, read_inputs
 from corollary.errors import CorollaryError, InputError
 from support.cases.evaluation import WORKING, feed, name_of
 from support.comparison import comparable

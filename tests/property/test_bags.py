@@ -15,10 +15,10 @@ from corollary.core.arrow import to_python
 from corollary.core.printer import print_value
 from corollary.core.states import State
 from corollary.database.database import Database, warehouse_of
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
 from corollary.database.upkeep.verify import verify
+from corollary.database.writing.operations import Operation
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from support.maintained_database import ALGORITHMS

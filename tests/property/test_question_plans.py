@@ -11,9 +11,9 @@ import pytest
 
 import corollary
 from corollary.core.engine import Limits
-from corollary.database.access import shape_plans
-from corollary.database.access.shape_plans import ShapeCache
 from corollary.database.database import state_of
+from corollary.database.reading import shape_plans
+from corollary.database.reading.shape_plans import ShapeCache
 from corollary.errors import CorollaryError, LimitError
 from support.selection import examples
 

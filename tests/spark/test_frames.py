@@ -26,6 +26,7 @@ from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.intake import evaluate_once, pipeline
 from corollary.database.program.loaded_program import read_programs
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import source_of
@@ -46,7 +47,7 @@ def parsed(directory: Path, text: str) -> Any:
     return read_programs([file])
 
 
-def run_on(spark: Any, program: Any, places: evaluate_once.FileLocations) -> Any:
+def run_on(spark: Any, program: Any, places: FileLocations) -> Any:
     state = DatabaseState(create_engine(), frames=SparkFrames(spark))
     return evaluate_once.run_once(state, program, places)
 
@@ -220,7 +221,7 @@ def test_a_one_shot_run_reads_and_writes(tmp_path: Path, spark: Any, format_: st
         f'{EDGE}.input edge(IO=spark, table="edges_at_once")\n{PATH}'
         f'.output path(IO=spark, format={format_}, filename="out/path")\n.output edge\n'
     )
-    program, places = parsed(tmp_path, text), evaluate_once.FileLocations(tmp_path, tmp_path)
+    program, places = parsed(tmp_path, text), FileLocations(tmp_path, tmp_path)
     outcome = run_on(spark, program, places)
     found = spark.read.format(format_).load(str(tmp_path / "out" / "path"))
     assert sorted(row.y for row in found.collect()) == ["a", "b"]
@@ -236,7 +237,7 @@ def test_a_one_shot_run_reads_and_writes(tmp_path: Path, spark: Any, format_: st
 def test_outputs_that_cannot_be_written(tmp_path: Path, spark: Any) -> None:
     def run(said: str) -> None:
         text = f'{EDGE}edge(1, "a").\n.output edge(IO=spark, {said})\n'
-        run_on(spark, parsed(tmp_path, text), evaluate_once.FileLocations(tmp_path, tmp_path))
+        run_on(spark, parsed(tmp_path, text), FileLocations(tmp_path, tmp_path))
 
     with pytest.raises(InputError, match=r"C0989.*delta(.|\n)*spark.jars.packages"):
         run('format="delta", filename="out"')

@@ -9,8 +9,9 @@ import pytest
 import corollary
 from corollary.core.engine import Limits
 from corollary.database.database import Database
-from corollary.database.intake.evaluate_once import AskedProgram, FileLocations
+from corollary.database.intake.evaluate_once import AskedProgram
 from corollary.database.program.question_bounds import QUESTION_MAX_WORDS, check_size
+from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

@@ -13,13 +13,13 @@ from corollary.core.logic import Constant, Literal, Variable
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import create_engine
 from corollary.database.intake.evaluate_once import (
-    FileLocations,
     evaluate_views,
     load_facts,
 )
 from corollary.database.program.goals import AskedGoal, read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.engines.local.engine import LocalEngine
 from corollary.errors import EvaluationError
 from corollary.frontends.datalog.parser import parse

@@ -32,8 +32,6 @@ REASONS = {
 """Why a short module with a single user is one: by its package, or one above."""
 
 UNREASONED = {
-    "corollary.database.intake.part_rows",
-    "corollary.database.intake.row_numbers",
     "corollary.engines.local.evaluation.choices",
     "corollary.serve.processes.opening",
 }
@@ -172,6 +170,23 @@ def imports() -> dict[str, set[str]]:
 @pytest.mark.smoke
 def test_no_import_circle(imports: dict[str, set[str]]) -> None:
     assert components(imports) == []
+
+
+def test_no_arrow_in_the_database_runs_back_up(imports: dict[str, set[str]]) -> None:
+    """Its folders, and the modules beside them, are layers: no circle, whoever imports."""
+
+    def layer(name: str) -> str:
+        return ".".join(name.split(".")[:3])
+
+    layers: dict[str, set[str]] = {layer(name): set() for name in imports if below(name)}
+    for name in filter(below, imports):
+        layers[layer(name)] |= {layer(each) for each in imports[name] if below(each)}
+    assert components({name: found - {name} for name, found in layers.items()}) == []
+
+
+def below(name: str) -> bool:
+    """Whether a module is in the folder of the database."""
+    return name.startswith("corollary.database.")
 
 
 def test_a_short_module_with_a_single_user_has_a_reason(imports: dict[str, set[str]]) -> None:

@@ -21,14 +21,14 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database.database import Database, warehouse_of
 from corollary.database.intake.dry_run import TableEdit
-from corollary.database.intake.operations import Operation
 from corollary.database.intake.pipeline import Inputs, PipelineRun, run
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import read_programs
-from corollary.database.program.relation_plans import RelationEdit
+from corollary.database.relation_plans import RelationEdit
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify
+from corollary.database.writing.operations import Operation
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.publishing.delta_schema import directory_name

@@ -20,8 +20,8 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import commit as commits
 from corollary.database.database import Database
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
+from corollary.database.writing.operations import Operation
 from corollary.errors import ConflictError, ConstraintError, InputError
 from corollary.warehouse import warehouse
 from support.maintained_database import (

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 import corollary
 from corollary.core.arrow import to_python
 from corollary.database import warehouse_store
-from corollary.database.intake import bag_operations
 from corollary.database.upkeep.verify import verify
+from corollary.database.writing import bag_operations
 from corollary.engines.spark.partitioned import handle
 from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
 from corollary.engines.spark.partitioned.source import PartitionSource

@@ -23,10 +23,10 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import state, warehouse_store
 from corollary.database.database import Database
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.upkeep.retention import Retention, collect
+from corollary.database.writing.operations import Operation
 from corollary.errors import (
     ConflictError,
     ConstraintError,

@@ -34,11 +34,11 @@ from corollary.data_class import dataclass
 if TYPE_CHECKING:
     from corollary.core.engine import Limits
     from corollary.core.program import NormalProgram, RowBound
-    from corollary.database.access.reader import Reader
     from corollary.database.database import Database
     from corollary.database.intake.source_guards import SourceGuards
     from corollary.database.options import DatabaseOptions
     from corollary.database.program.loaded_program import LoadedProgram
+    from corollary.database.reading.reader import Reader
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 

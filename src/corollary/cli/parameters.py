@@ -142,7 +142,7 @@ def point_in_history(text: str) -> object:
 
 def day(text: str) -> date:
     """Return the date of an option."""
-    from corollary.database.intake.day import read_day
+    from corollary.database.writing.day import read_day
     from corollary.errors import InputError
 
     try:

@@ -1,8 +1,8 @@
 """Programs: as the user wrote them, and in normal form."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, assert_never
 
@@ -544,3 +544,17 @@ class NormalProgram:
         if not holder.is_derived:
             return RelationKind.BASE
         return RelationKind.VIRTUAL if holder.is_virtual else RelationKind.DERIVED
+
+    def restricted_to(self, views: Collection[str]) -> "NormalProgram":
+        """Return the program with the rules of some views only; all others are base relations."""
+        return replace(
+            self,
+            relations={
+                name: each if name in views else replace(each, is_derived=False, is_virtual=False)
+                for name, each in self.relations.items()
+            },
+            rules=tuple(each for each in self.rules if each.head.relation in views),
+            aggregations=tuple(each for each in self.aggregations if each.relation in views),
+            active=ActiveRules(),
+            subsumption={name: each for name, each in self.subsumption.items() if name in views},
+        )

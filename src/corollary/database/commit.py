@@ -29,21 +29,11 @@ from corollary.data_class import dataclass
 from corollary.database import counters, pending_commit
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.changes import Changes, KeptTuples, collect_changes
-from corollary.database.intake.bounds import keep_bounds
-from corollary.database.intake.day import day_operations
-from corollary.database.intake.operations import (
-    Operation,
-    apply_operations,
-    apply_request,
-    fact_edits,
-    with_written_parts,
-)
 from corollary.database.planning import Stage
 from corollary.database.program.added_relations import add_relations
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
-from corollary.database.program.relation_plans import RelationPlan, plan_relations
 from corollary.database.reactions.keys import check_keys
 from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
 from corollary.database.reactions.trigger_rounds import (
@@ -51,8 +41,18 @@ from corollary.database.reactions.trigger_rounds import (
     TriggerRounds,
     trigger_effects,
 )
+from corollary.database.relation_plans import RelationPlan, plan_relations
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.database.writing.bounds import keep_bounds
+from corollary.database.writing.day import day_operations
+from corollary.database.writing.operations import (
+    Operation,
+    apply_operations,
+    apply_request,
+    fact_edits,
+    with_written_parts,
+)
 from corollary.errors import ConflictError, ConstraintError, Diagnostic, InputError, LimitError
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
@@ -286,7 +286,6 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
     program, operations, positions = _gather(state, request)
-    operations = [*day_operations(state, program.normal), *operations]
     state.console.enter(Phase.PLAN)
     with state.begin(with_written_parts(program, operations)) as pending:
         pending.positions, pending.idempotency = positions, request.idempotency
@@ -423,7 +422,9 @@ def _gather(
     if state.loaded is not loaded:  # a read has seen what others have committed
         program = _edited_program(state, request)
     _refuse_altered_columns(request.columns, program.normal)
-    operations = [*request.operations, *(each for read in deferred for each in read.operations)]
+    operations = day_operations(state.engine, state.loaded.normal, program.normal, state.day)
+    operations += request.operations
+    operations += (each for read in deferred for each in read.operations)
     positions = {name: each for read in deferred for name, each in read.positions.items()}
     return program, operations, positions
 

@@ -11,13 +11,9 @@ from corollary.core.alerts import SinkKind
 from corollary.core.program import Program
 from corollary.database.access.grants import check_grantable, check_reader_name
 from corollary.database.access.principals import OWNER
-from corollary.database.access.read_access import ReadAccess
-from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Delivered, Outlets, SenderFactory, deliver
 from corollary.database.arguments import PATH, checked
 from corollary.database.commit import TransactionRequest
-from corollary.database.intake.day import read_day
-from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.pending_commit import ALERT_DEPTH
 from corollary.database.planning import parse_algorithms
 from corollary.database.program.goals import given_rows, read_goal
@@ -25,9 +21,13 @@ from corollary.database.program.loaded_program import load_program, read_program
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.publishing import PublishSchedule, PublishTime
 from corollary.database.reactions.reactions import ExistingViolations
+from corollary.database.reading.read_access import ReadAccess
+from corollary.database.reading.reader import Reader
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments, Store
 from corollary.database.transaction import Transaction, scoped_key
+from corollary.database.writing.day import read_day
+from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.registry import EXTENSIONS
@@ -137,7 +137,7 @@ class Database(ReadAccess):
         with transaction:
             if facts is not None:
                 state.console.enter(Phase.READ)
-                from corollary.database.intake.evaluate_once import FileLocations, read_inputs
+                from corollary.database.writing.inputs import FileLocations, read_inputs
                 from corollary.warehouse.files.places import place_of
 
                 top = None if root is None else place_of(str(root))
@@ -183,7 +183,7 @@ class Database(ReadAccess):
             InputError: it does not fit the program.
         """
         from corollary.core.titles import show_titles
-        from corollary.database.sql.session import is_sql, one_question
+        from corollary.database.reading.sql_texts import is_sql, one_question
         from corollary.explain.plan import print_procedures
 
         is_statement = is_sql(text)

@@ -9,7 +9,6 @@ from corollary.console import Console
 from corollary.core.engine import Limits
 from corollary.core.monitoring_optimisations import parse_optimisations
 from corollary.core.user_functors.loading import load_functors
-from corollary.database.access.reader import Reader
 from corollary.database.alerts.delivery import Outlets
 from corollary.database.arguments import PATH, TEXTS, checked
 from corollary.database.database import Database
@@ -17,6 +16,7 @@ from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.options import SPARK, DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.database.reactions.reactions import ExistingViolations
+from corollary.database.reading.reader import Reader
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 

@@ -11,8 +11,8 @@ from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.changes import Changes
 from corollary.database.counters import Stats, StatsRecorder
-from corollary.database.intake.operations import Operation
 from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.writing.operations import Operation
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts

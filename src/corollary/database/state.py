@@ -26,12 +26,11 @@ from corollary.core.plans import (
     pipelines_of,
     working_relation,
 )
-from corollary.core.program import ActiveRules, NormalProgram, Program, Reaction, Relation
+from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.access.principals import OWNER, Principal
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
-from corollary.database.intake.bounds import bounded_constraints
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
 from corollary.database.program.loaded_program import (
@@ -42,6 +41,7 @@ from corollary.database.program.loaded_program import (
 from corollary.database.program.names import writable_relation
 from corollary.database.program_change import ProgramChange
 from corollary.database.relation_contents import evaluated_relation
+from corollary.database.writing.bounds import bounded_constraints
 from corollary.errors import InputError
 from corollary.maintain.update import EMPTY_PROGRAM
 
@@ -349,7 +349,7 @@ class DatabaseState:
         }
         if not large:
             return
-        part = _without_others(program, views)
+        part = program.restricted_to(views)
         changed = [
             name
             for name in large
@@ -421,22 +421,6 @@ class DatabaseState:
                 None,
                 "open it again with `corollary.open`, or read before it is closed",
             )
-
-
-def _without_others(program: NormalProgram, views: Collection[str]) -> NormalProgram:
-    """Return a program in which all relations but some views are base relations."""
-    relations = {
-        name: each if name in views else replace(each, is_derived=False, is_virtual=False)
-        for name, each in program.relations.items()
-    }
-    return replace(
-        program,
-        relations=relations,
-        rules=tuple(each for each in program.rules if each.head.relation in views),
-        aggregations=tuple(each for each in program.aggregations if each.relation in views),
-        active=ActiveRules(),
-        subsumption={name: each for name, each in program.subsumption.items() if name in views},
-    )
 
 
 def _merge_signs(some: Signs, others: Signs) -> Signs:

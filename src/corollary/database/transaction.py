@@ -15,17 +15,17 @@ from corollary.database.arguments import COUNT, check_function, checked, wrong_a
 from corollary.database.changes import JSON_MAX_ROWS, Changes, KeptTuples
 from corollary.database.commit import CommitOutcome, OpenTransaction, TransactionRequest, commit
 from corollary.database.counters import Stats, TraceRow
-from corollary.database.intake.bag_operations import check_counts
-from corollary.database.intake.operations import Operation
-from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.program_edits import with_rule, without_rule
-from corollary.database.program.relation_plans import RelationPlan
 from corollary.database.reactions.reactions import Violation
 from corollary.database.reactions.trigger_rounds import TriggerEffects
+from corollary.database.relation_plans import RelationPlan
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.database.writing.bag_operations import check_counts
+from corollary.database.writing.operations import Operation
+from corollary.database.writing.rows import check_rows
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
 

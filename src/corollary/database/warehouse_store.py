@@ -29,9 +29,8 @@ from corollary.database.program.names import (
     relations_of_counts,
 )
 from corollary.database.program.parts import copied_base
-from corollary.database.program.places import stored_program, with_places
+from corollary.database.program.places import stored_program, with_places, with_sql_places
 from corollary.database.program.program_edits import load_next_program
-from corollary.database.program.sql_places import with_sql_places
 from corollary.database.state import DatabaseState
 from corollary.database.store import OpenArguments
 from corollary.engines.local.engine import LocalEngine

@@ -6,8 +6,6 @@ evaluated in full first. A group has a value only when all groups that it reads 
 is chosen or dominated depends on all candidates.
 """
 
-from dataclasses import replace
-
 from corollary.analysis.strata import strata
 from corollary.core import plans
 from corollary.core.logic import Literal
@@ -28,19 +26,7 @@ def solve(program: NormalProgram, goal: Literal, statistics: Statistics) -> plan
     )
     if not evaluated:
         return asked
-    first = plan_program(
-        replace(
-            program,
-            rules=tuple(rule for rule in program.rules if rule.head.relation in evaluated),
-            aggregations=tuple(each for each in program.aggregations if each.relation in evaluated),
-            relations={
-                name: each
-                for name, each in program.relations.items()
-                if name in evaluated or not each.is_derived
-            },
-        ),
-        statistics,
-    )
+    first = plan_program(program.restricted_to(evaluated), statistics)
     procedures = {**first.procedures, **asked.procedures}
     procedures[plans.MAIN] = (*first.procedures[plans.MAIN], *asked.procedures[plans.MAIN])
     orders = {

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 from corollary.core.engine import within_seconds
 from corollary.core.logic import Constant
 from corollary.core.states import State
-from corollary.database.access.read_access import no_history
-from corollary.database.access.reader import Reader
 from corollary.database.database import (
     Database,
     state_of,
@@ -23,6 +21,8 @@ from corollary.database.database import (
 )
 from corollary.database.history import commit_number, read_point
 from corollary.database.program.goals import read_goal
+from corollary.database.reading.read_access import no_history
+from corollary.database.reading.reader import Reader
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.absences.why_not import why_not, with_attempts
 from corollary.provenance.changes.why_changed import why_changed

@@ -29,10 +29,10 @@ from corollary.analysis.traverse import atom_uses
 from corollary.core.logic import Clause, applies_functor
 from corollary.core.program import Declaration, Directive, Program, owner_of, sql_texts
 from corollary.data_class import dataclass
-from corollary.database.access.reader import Reader
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.opening import open_database
 from corollary.database.program.goals import goal_relations
+from corollary.database.reading.reader import Reader
 from corollary.provenance.absences.why_not import why_not, with_attempts
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.nodes import Attempt, ProofKind, ProofNode, ProofRule

@@ -10,13 +10,13 @@ from corollary.database.access.principals import OWNER
 from corollary.database.commit import OpenTransaction, TransactionRequest, rehearse
 from corollary.database.database import Database, state_of
 from corollary.database.intake.dry_run import try_out
-from corollary.database.intake.operations import Operation
 from corollary.database.intake.pipeline import PipelineRun
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import Fact, read_facts
 from corollary.database.program.parts import MANUAL_PART
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.database.writing.operations import Operation
 from corollary.provenance.limits import DRY_RUN_ROWS, Allowance
 from corollary.provenance.nodes import BaseChange, CutReason, Row
 from corollary.provenance.query_state import QueryState, query_state

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origi
 from corollary.analysis.phrases import suggest_name
 from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole
-from corollary.database.intake.day import read_day
+from corollary.database.writing.day import read_day
 from corollary.errors import InputError
 
 JSON_MAX_ROWS = 10_000

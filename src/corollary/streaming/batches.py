@@ -21,11 +21,11 @@ from weakref import WeakValueDictionary
 
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
-from corollary.database.intake.quarantine import quarantine_operations, with_quarantine
 from corollary.database.intake.source_guards import SourceDifference, SourceGuards
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
+from corollary.database.writing.quarantine import quarantine_operations, with_quarantine
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.batch_tasks import BatchReader, read_batch
 from corollary.streaming.folders import FolderReader
@@ -199,7 +199,10 @@ class BatchProcessor:
             source = self.source
             transaction.read(
                 lambda: DeferredOperations(
-                    quarantine_operations(state, source, change.bad, frozenset()), {}
+                    quarantine_operations(
+                        state.engine, state.program, source, change.bad, frozenset()
+                    ),
+                    {},
                 )
             )
         return int(change.bad.num_rows)

@@ -9,9 +9,10 @@ from typing import Any
 from corollary.core.engine import BulkMode, Limits
 from corollary.core.plans import Plan
 from corollary.core.recorder import Recorder
-from corollary.database.intake.evaluate_once import FileLocations, run_once
+from corollary.database.intake.evaluate_once import run_once
 from corollary.database.program.loaded_program import read_programs
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.engines.spark.engine import SparkEngine
 from corollary.warehouse.formats.delimited import print_rows
 

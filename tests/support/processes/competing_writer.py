@@ -14,9 +14,9 @@ from typing import Any
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.transaction import Transaction
+from corollary.database.writing.operations import Operation
 from corollary.errors import ConflictError
 
 TEXT = """

@@ -12,8 +12,8 @@ import pytest
 import corollary
 from corollary.core.arrow import to_python
 from corollary.core.printer import print_program
-from corollary.database.access.read_access import ReadAccess
 from corollary.database.database import Database
+from corollary.database.reading.read_access import ReadAccess
 from corollary.errors import InputError
 
 BAG = ".decl u(a: number?, b: symbol?) bag\n"

@@ -12,8 +12,8 @@ import pytest
 
 import corollary
 from corollary.core.engine import Limits
-from corollary.database.access.reader import Reader
 from corollary.database.database import Database
+from corollary.database.reading.reader import Reader
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.verify import verify
 from corollary.errors import AccessError, CorollaryError, InputError, LimitError

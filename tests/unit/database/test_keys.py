@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import corollary
 from corollary.core.states import State
 from corollary.database.database import Database
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import load_program
+from corollary.database.writing.operations import Operation
 from corollary.errors import ConstraintError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import payload_relations_of

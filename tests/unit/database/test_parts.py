@@ -14,10 +14,10 @@ from corollary.core.arrow import to_python
 from corollary.core.states import State
 from corollary.database import commit
 from corollary.database.database import Database
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.parts import MANUAL_PART, SOURCE_PREFIX, TEXT_PART
 from corollary.database.transaction import Transaction
+from corollary.database.writing.operations import Operation
 from support.comparison import comparable
 from support.maintained_database import opened, reopened, truth
 from support.payload_check import check_payload

@@ -6,8 +6,9 @@ import pytest
 
 import corollary
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import AskedProgram, FileLocations, run_once
+from corollary.database.intake.evaluate_once import AskedProgram, run_once
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError
 from corollary.frontends.datalog import parse
 from corollary.source import SourceFile

@@ -26,7 +26,7 @@ from corollary.core.types import (
     decimal,
 )
 from corollary.core.values import is_value
-from corollary.database.intake import operations, rows
+from corollary.database.writing import operations, rows
 from support.selection import examples
 
 TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, decimal(5, 2), decimal(38, 2), BOOL, DATE, TIMESTAMP)

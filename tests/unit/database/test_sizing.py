@@ -10,8 +10,8 @@ import pytest
 import corollary
 from corollary.core.pipeline import Probe
 from corollary.core.plans import Plan, pipelines_of
-from corollary.database.access import read_access as asked
 from corollary.database.database import Database
+from corollary.database.reading import read_access as asked
 from corollary.database.size_estimates import query_sizes
 
 PROGRAM = """

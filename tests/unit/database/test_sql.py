@@ -13,12 +13,12 @@ import pytest
 import corollary
 from corollary.core.printer import print_program
 from corollary.core.states import State
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.alter import alter
 from corollary.database.upkeep.column_mapping import Alteration
+from corollary.database.writing.operations import Operation
 from corollary.errors import AccessError, ConstraintError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

@@ -18,8 +18,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.engine import ValueRange
 from corollary.core.program import Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Kind, Type
-from corollary.database.intake.part_rows import PartRows
-from corollary.database.intake.pipeline import Inputs
+from corollary.database.intake.pipeline import Inputs, PartRows
 from corollary.database.intake.pipeline import run as run_pipeline
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.engines.local.engine import LocalEngine

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import FileLocations, run_once
+from corollary.database.intake.evaluate_once import run_once
 from corollary.database.state import DatabaseState
+from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

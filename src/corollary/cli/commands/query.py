@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from corollary.core.program import Relation
     from corollary.database.intake.evaluate_once import AskedProgram
-    from corollary.database.sql.answer import SqlAnswer
+    from corollary.database.reading.answer import SqlAnswer
 
 places_argument = click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
 
@@ -61,8 +61,9 @@ class QuestionOptions(SnapshotOptions, FileOptions, LimitOptions, WorkOutputOpti
 
     def open_program(self, places: tuple[str, ...], console: TerminalConsole) -> "AskedProgram":
         """Return the program that is asked."""
-        from corollary.database.intake.evaluate_once import AskedProgram, FileLocations
+        from corollary.database.intake.evaluate_once import AskedProgram
         from corollary.database.program.loaded_program import read_programs
+        from corollary.database.writing.inputs import FileLocations
 
         program = read_programs([Path(each) for each in places])
         located = FileLocations(self.facts, root=self.root)

@@ -167,8 +167,9 @@ def _evaluate(
 ) -> None:
     """Evaluate a program once, and write its outputs to files."""
     from corollary.database.engines import create_engine
-    from corollary.database.intake.evaluate_once import FileLocations, run_once
+    from corollary.database.intake.evaluate_once import run_once
     from corollary.database.state import DatabaseState
+    from corollary.database.writing.inputs import FileLocations
     from corollary.warehouse.formats.delimited import print_rows
     from corollary.warehouse.formats.dialect import printed_directive
 

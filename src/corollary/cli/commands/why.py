@@ -17,8 +17,8 @@ from corollary.console import LONG_SECONDS
 from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
-    from corollary.database.access.reader import Reader
     from corollary.database.database import Database
+    from corollary.database.reading.reader import Reader
     from corollary.provenance.limits import ProofLimits
     from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corollary.database.alerts.delivery import Delivered
     from corollary.database.intake.dry_run import RunPlan, SourcePlan, TablePlan
     from corollary.database.intake.pipeline import PipelineRun
-    from corollary.database.program.relation_plans import RelationPlan
+    from corollary.database.relation_plans import RelationPlan
     from corollary.database.transaction import Transaction
     from corollary.warehouse.publishing.table_schemas import TableSchema
 
@@ -166,7 +166,7 @@ def _result(outcome: "PipelineRun", max_rows: int) -> Iterator[str]:
 
 def _dropped(outcome: "PipelineRun") -> Iterator[str]:
     """Yield the relations that a commit has dropped."""
-    from corollary.database.program.relation_plans import RelationEdit
+    from corollary.database.relation_plans import RelationEdit
 
     plan = outcome.transaction.plan if outcome.transaction and outcome.plan is None else ()
     names = [each.relation for each in plan if each.edit is RelationEdit.DROPPED]

@@ -15,7 +15,7 @@ from corollary.core.arrow import sort_rows
 from corollary.core.printer import print_clause, print_declaration, print_reaction
 from corollary.database.database import Database, state_of
 from corollary.database.program.names import readable_relation
-from corollary.database.sql.answer import SqlAnswer
+from corollary.database.reading.answer import SqlAnswer
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError
 from corollary.frontends.datalog.parser import parse

@@ -1,1 +1,1 @@
-"""Who may read what: read access to a database, grants, and readers limited to them."""
+"""Who may do and see what: principals, and grants to readers."""

@@ -1,1 +1,1 @@
-"""How tuples come in: rows and files that users hand in, sources of a pipeline, one-shot runs."""
+"""Runs: pipelines over sources, files of changes, dry runs, one-shot runs."""

@@ -29,9 +29,9 @@ from corollary.core.logic import Value
 from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.database.intake.bag_operations import check_counts, counted_table
 from corollary.database.program.names import writable_relation
 from corollary.database.transaction import Transaction
+from corollary.database.writing.bag_operations import check_counts, counted_table
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.warehouse.copies import net_counts
 from corollary.warehouse.files import input_files

@@ -15,7 +15,7 @@ from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations
-from corollary.database.program.relation_plans import RelationEdit, RelationPlan
+from corollary.database.relation_plans import RelationEdit, RelationPlan
 from corollary.errors import ConstraintError, Diagnostic
 from corollary.warehouse.sources.quarantine import QUARANTINE
 

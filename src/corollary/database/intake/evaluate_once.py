@@ -1,8 +1,7 @@
 """One-shot evaluation: read the inputs, evaluate, write the outputs (Soufflé's conventions)."""
 
-import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import field, replace
 from datetime import date
@@ -12,19 +11,14 @@ from typing import TYPE_CHECKING
 
 from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.console import Console, Phase
-from corollary.core.arrow import empty_table
-from corollary.core.engine import Limits, within_seconds
+from corollary.core.engine import Engine, Limits, within_seconds
 from corollary.core.plans import Plan
-from corollary.core.program import Directive, Program, Relation
+from corollary.core.program import Directive, NormalProgram, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.database.access.read_access import ReadAccess
 from corollary.database.counters import ProgressRecorder
-from corollary.database.engines import SparkFrames, create_engine
-from corollary.database.intake.day import unset_day
-from corollary.database.intake.operations import Operation, apply_operations
-from corollary.database.intake.row_numbers import number_rows
+from corollary.database.engines import create_engine
 from corollary.database.program.goals import AskedGoal
 from corollary.database.program.loaded_program import (
     LoadedProgram,
@@ -33,76 +27,31 @@ from corollary.database.program.loaded_program import (
 )
 from corollary.database.program.parts import MANUAL_PART, add_parts
 from corollary.database.reactions.keys import check_keys
+from corollary.database.reading.read_access import ReadAccess
 from corollary.database.state import DatabaseState
-from corollary.errors import Diagnostic, InputError, render
+from corollary.database.writing.day import unset_day
+from corollary.database.writing.inputs import FileLocations, read_inputs
+from corollary.database.writing.operations import Operation, apply_operations
+from corollary.errors import Diagnostic, InputError
 from corollary.maintain.algorithms import seminaive
 from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.copies import CopiesHandle
-from corollary.warehouse.files.paths import resolve
-from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import delimited
 from corollary.warehouse.formats.dialect import (
-    JSON,
     file_name_of,
-    format_of,
-    is_from_terminal,
-    is_json,
     is_printed,
     is_size,
     is_sqlite,
-    is_stream,
 )
 from corollary.warehouse.formats.file_extensions import writer_of
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
 from corollary.warehouse.formats.sqlite_tables import SqliteOutput, table_name_of, writing_tables
-from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.warehouse_store import WarehouseStore
-
-
-@dataclass(frozen=True, slots=True)
-class FileLocations:
-    """Where facts are read from, where outputs go, and the directory that neither may leave."""
-
-    facts: Place = Path()
-    outputs: Path = Path()
-    root: Place | None = None
-
-    def input_location(self, directive: Directive) -> SourceLocation:
-        """Return where the files are that an `.input` names."""
-        name = file_name_of(directive)
-        return SourceLocation(self.root or self.facts, self.facts, name, directive.span)
-
-    def output_path(self, directive: Directive) -> Path:
-        """Return the file that an `.output` names."""
-        name, span = file_name_of(directive), directive.span
-        return resolve(self._output_root, name, base=self.outputs, span=span)
-
-    @property
-    def _output_root(self) -> Path:
-        """The directory that outputs may not leave; they are no objects."""
-        return self.root if isinstance(self.root, Path) else self.outputs
-
-    def spark_path(self, directive: Directive) -> Path | None:
-        """Return the file or folder that an `.output` through Spark names, if it names one.
-
-        Raises:
-            InputError: it is outside the root, or other files are in it.
-        """
-        name = directive.parameter("filename")
-        if not name:
-            return None
-        root, span = self._output_root, directive.span
-        path = resolve(root, name, base=self.outputs, span=span, may_be_directory=True)
-        for directory in (root, self.outputs, self.facts):
-            if isinstance(directory, Path) and directory.resolve().is_relative_to(path):
-                message = f"`{name}` is a directory that other files are in: Spark would remove it"
-                raise InputError.of("C0805", message, span, "name a folder of its own")
-        return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,94 +184,71 @@ def load_facts(state: DatabaseState, places: FileLocations, today: date | None) 
     check_keys(engine, None, loaded, Limits())
 
 
-def read_inputs(
-    loaded: LoadedProgram, places: FileLocations, console: Console, frames: SparkFrames
-) -> "Iterator[tuple[str, pa.Table]]":
-    """Yield the relations that have an `.input`, with the rows read for each."""
-    normal = loaded.normal
-    keys = {each.name: each.key for each in loaded.program.declarations}
-    has_read = False
-    for directive in loaded.program.directives:
-        if directive.name == "input":
-            is_spark = is_spark_io(directive)
-            name = display_name(directive) if is_spark else file_name_of(directive)
-            progress = console.progress(f"reading {name}")
-            relation = normal.relations[directive.relation]
-            if is_stream(directive):
-                raise InputError.of(
-                    "C0982",
-                    f"`{relation.name}` reads a stream, which needs a warehouse.",
-                    directive.span,
-                    "let `corollary watch PROGRAM --warehouse DIR` read it, or read files instead",
-                )
-            if is_from_terminal(directive):
-                if has_read or sys.stdin is None:
-                    raise InputError.of(
-                        "C0804",
-                        f"`{relation.name}` reads from standard input, where nothing is left.",
-                        directive.span,
-                        "let one relation only read from there, and the others from files",
-                    )
-                has_read = True
-                table = _read_terminal(relation, directive)
-            elif is_spark or keys.get(relation.name) or not _is_delimited(directive, places):
-                key = keys.get(relation.name, ())
-                table = _read_source(relation, directive, places, frames, console, key=key)
-            else:
-                place = places.input_location(directive)
-                path, shown = place.resolve_file(), place.display_name
-                table = delimited.read(path, relation, directive, name=shown, progress=progress)
-            yield relation.name, table
+def number_rows(program: NormalProgram, engine: Engine, evaluate: Callable[[str], None]) -> None:
+    """Fill the relations of rows that `autoinc()` numbers, one after another.
+
+    A number depends on all rows, so that one that comes would move others: only a program that is
+    evaluated once has them. Rules are numbered in the order of the text, but after those they
+    read; rows in the order of their values.
+
+    Args:
+        program: in normal form.
+        engine: gets the rows.
+        evaluate: evaluates a relation, from all that is numbered so far.
+    """
+    following = 0
+    for numbered in _in_order(program):
+        rows = program.counters[numbered]
+        evaluate(rows)
+        table = engine.read(rows)
+        width = program.relations[numbered].arity - program.relations[rows].arity
+        made = _numbered(table, program.relations[numbered].columns, width, following)
+        engine.insert(program.bases.get(numbered, numbered), made)
+        following += width * made.num_rows
 
 
-def _read_terminal(relation: Relation, directive: Directive) -> "pa.Table":
-    """Return the rows that come from standard input."""
-    if not is_json(directive):
-        return delimited.read_stream(sys.stdin.buffer, relation, directive)
-    from corollary.warehouse.sources.file_source import parse_file
-    from corollary.warehouse.sources.schema_drift import ExpectedColumns
+def _numbered(table: "pa.Table", names: tuple[str, ...], width: int, first: int) -> "pa.Table":
+    import numpy as np
+    import pyarrow as pa
 
-    expected = ExpectedColumns(relation, directive)
-    records = parse_file(sys.stdin.buffer.read(), "<stdin>", JSON, expected)
-    if records.malformed:
-        raise InputError(delimited.first_findings(records.malformed, "<stdin>"))
-    return records.table
-
-
-def _is_delimited(directive: Directive, places: FileLocations) -> bool:
-    """Return whether an `.input` names one file of delimited text, and no object."""
-    if format_of(directive, file_name_of(directive)) != "csv":
-        return False
-    place = places.input_location(directive)
-    return isinstance(place.resolve(place.name), Path) and is_single_file(place)
+    if not table.num_columns:
+        return pa.table({name: [first + at] for at, name in enumerate(names[:width])}).slice(
+            0, table.num_rows
+        )
+    ordered = table.sort_by([(name, "ascending") for name in table.column_names])
+    for at in range(width):
+        numbers = first + at + width * np.arange(table.num_rows, dtype=np.int64)
+        ordered = ordered.append_column(names[len(table.column_names) + at], pa.array(numbers))
+    return ordered
 
 
-def _read_source(
-    relation: Relation,
-    directive: Directive,
-    places: FileLocations,
-    frames: SparkFrames,
-    console: Console,
-    *,
-    key: Sequence[str],
-) -> "pa.Table":
-    """Return the rows of a source in any format, or through Spark, with each key once."""
-    from corollary.warehouse.sources.earlier_rows import TableRows
-    from corollary.warehouse.sources.source_factory import source_of
+def _in_order(program: NormalProgram) -> Iterator[str]:
+    """Yield the relations of numbered rows, each after those that its rows depend on."""
+    reads: dict[str, list[str]] = {name: [] for name in program.relations}
+    for rule in program.rules:
+        reads[rule.head.relation] += [literal.relation for literal in rule.literals]
+    for aggregation in program.aggregations:
+        reads[aggregation.relation].append(aggregation.body)
+    needs = {
+        numbered: _reachable(rows, reads) & program.counters.keys()
+        for numbered, rows in program.counters.items()
+    }
+    waiting = list(needs)
+    while waiting:
+        # The check `counters` refuses rules that depend on their own numbers.
+        ready = next(each for each in waiting if not needs[each] & {*waiting})
+        waiting.remove(ready)
+        yield ready
 
-    source = source_of(
-        directive,
-        relation,
-        base=places.facts,
-        root=places.root,
-        key=key,
-        fetch=frames.read,
-        console=console,
-    )
-    change = source.change_since(None, TableRows(empty_table(relation)))
-    for warning in change.warnings:
-        console.note(render(warning))
-    return change.added
+
+def _reachable(relation: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
+    found, work = {relation}, [relation]
+    while work:
+        for each in reads[work.pop()]:
+            if each not in found:
+                found.add(each)
+                work.append(each)
+    return found
 
 
 def evaluate_views(state: DatabaseState, asked: Collection[str] | None = None) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
 from corollary.core.arrow import empty_table
-from corollary.core.program import Program
+from corollary.core.engine import LocalTable, TableHandle, ValueRange
+from corollary.core.program import Program, Relation
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -20,10 +21,7 @@ from corollary.database.arguments import PATH, checked
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of
-from corollary.database.intake import quarantine
 from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
-from corollary.database.intake.operations import Operation
-from corollary.database.intake.part_rows import PartRows
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
@@ -32,12 +30,20 @@ from corollary.database.intake.source_guards import (
 )
 from corollary.database.pending_commit import DeferredOperations, Position
 from corollary.database.program.loaded_program import load_program, read_programs
-from corollary.database.program.parts import SOURCE_PREFIX
+from corollary.database.program.parts import SOURCE_PREFIX, find_agreeing
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.transaction import Transaction
+from corollary.database.writing.operations import Operation
+from corollary.database.writing.quarantine import (
+    has_quarantine,
+    quarantine_operations,
+    quarantined,
+    with_quarantine,
+    with_same_quarantine,
+)
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.copies import count_copies
+from corollary.warehouse.copies import CopiesHandle, count_copies
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.dialect import is_sqlite
 from corollary.warehouse.sources.quarantine import (
@@ -49,6 +55,8 @@ from corollary.warehouse.sources.quarantine import (
 from corollary.warehouse.sources.source_factory import sources_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from corollary.database.alerts.delivery import Delivered
     from corollary.warehouse.publishing.publisher import PublishResult
     from corollary.warehouse.sources.source import Source, SourceChange
@@ -195,10 +203,10 @@ def _run(
     if transaction.is_repeated:
         published = None if database.publishes_by_hand else database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
-    program = quarantine.with_same_quarantine(program, database.program)
+    program = with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
     if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
-        program = quarantine.with_quarantine(program)
+        program = with_quarantine(program)
     relations = load_program(program).normal.relations
     sources = sources_of(
         program,
@@ -240,7 +248,7 @@ def _run(
     elif not database.publishes_by_hand:
         outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
-    if quarantine.QUARANTINE_DECLARATION in program.declarations:
+    if has_quarantine(program):
         outcome.quarantined = state.engine.size(QUARANTINE.name)
     outcome.seconds = time.monotonic() - began
     return outcome
@@ -317,13 +325,11 @@ class _SourceReader:
                 )
             )
             positions[source.name] = relation.name, change.position
-            operations += quarantine.quarantine_operations(
-                self.state, source.name, change.bad_rows, change.reread_files
-            )
+            operations += self._quarantine(source.name, change.bad_rows, change.reread_files)
         known = self.store.source_positions()
         for name in gone:
             positions[name] = known[name][0], None
-            operations += quarantine.quarantine_operations(self.state, name, NO_BAD_ROWS, None)
+            operations += self._quarantine(name, NO_BAD_ROWS, None)
             left = self.state.loaded.normal.relations.get(known[name][0])
             if left is None:  # it is gone together with its source
                 continue
@@ -347,9 +353,18 @@ class _SourceReader:
     def refuse_quarantined(self, sources: "Sequence[Source]") -> None:
         """Raise if records of sources are in quarantine, and the policy is to abort."""
         if self.inputs.bad_rows is BadRowPolicy.ABORT:
-            held = quarantine.quarantined(self.state)
+            held = self._quarantined()
             for source in sources:
                 refuse_quarantined(remaining(held, source.name), source)
+
+    def _quarantine(
+        self, source: str, bad_rows: "pa.Table", reread_files: frozenset[str] | None
+    ) -> list[Operation]:
+        state = self.state
+        return quarantine_operations(state.engine, state.program, source, bad_rows, reread_files)
+
+    def _quarantined(self) -> "pa.Table":
+        return quarantined(self.state.engine, self.state.program)
 
     def _change(self, source: "Source") -> "SourceChange":
         """Return what has changed in a source, if that is accepted."""
@@ -358,7 +373,7 @@ class _SourceReader:
         earlier = PartRows(self.state, source.relation, SOURCE_PREFIX + source.name)
         change = source.change_since(before, earlier)
         self.outcome.warnings += without_allowed(change.warnings)
-        held = remaining(quarantine.quarantined(self.state), source.name, change.reread_files)
+        held = remaining(self._quarantined(), source.name, change.reread_files)
         if self.inputs.bad_rows is BadRowPolicy.ABORT:
             refuse_quarantined(held, source)
         good = change.good_records
@@ -381,3 +396,49 @@ class _SourceReader:
             return 0
         handle = self.state.engine.handle(base)
         return count_copies(handle) if relation in normal.bags else len(handle)
+
+
+class PartRows:
+    """The rows that a source has given to its relation: one part of it, perhaps none."""
+
+    def __init__(self, state: DatabaseState, relation: Relation, part: str) -> None:
+        normal = state.loaded.normal
+        base = normal.bases.get(relation.name, relation.name)
+        self._at = normal.parts.get(base, {}).get(part)
+        self._state = state
+        self._relation = relation
+        self._has_copies = relation.name in normal.bags
+
+    def __len__(self) -> int:
+        return 0 if self._at is None else len(self._handle(self._at))
+
+    def table(self) -> "pa.Table":
+        """Return all tuples, with their copies."""
+        return self._empty if self._at is None else self._handle(self._at).table()
+
+    def handle(self) -> TableHandle:
+        """Return a handle on all tuples, with their copies."""
+        return LocalTable(self._empty) if self._at is None else self._handle(self._at)
+
+    def _handle(self, name: str) -> TableHandle:
+        handle = self._state.engine.handle(name)
+        return CopiesHandle(handle) if self._has_copies else handle
+
+    def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> "pa.Table":
+        """Return those in one of several boxes, each once, perhaps with others."""
+        return self._empty if self._at is None else self._state.engine.within(self._at, boxes)
+
+    def matching(self, rows: "pa.Table", columns: Sequence[int]) -> "pa.Table":
+        """Return those that agree with one of some rows in some columns, each once."""
+        if self._at is None:
+            return self._empty
+        state = self._state
+        normal = state.loaded.normal
+        keys = rows.select(list(columns))
+        return find_agreeing(
+            state.engine, normal, self._at, keys, columns=columns, limits=state.limits
+        )
+
+    @property
+    def _empty(self) -> "pa.Table":
+        return empty_table(self._relation)

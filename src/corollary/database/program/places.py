@@ -9,14 +9,21 @@ from typing import Any, TypeVar
 
 from corollary.core.logic import Clause
 from corollary.core.printer import print_clause, print_program, print_reaction
-from corollary.core.program import NormalProgram, Program, Reaction
+from corollary.core.program import (
+    Declaration,
+    NormalProgram,
+    Program,
+    Reaction,
+    owner_of,
+    sql_texts,
+)
 from corollary.source import SourceFile, Span
 from corollary.warehouse.catalog.program_layout import layout_of
 
 PLACES = "places"
 """Where a layout has the places."""
 
-Placed = TypeVar("Placed", Clause, Reaction)
+Placed = TypeVar("Placed", Declaration, Clause, Reaction)
 
 
 def stored_program(program: Program, normal: NormalProgram) -> tuple[str, dict[str, Any]]:
@@ -65,3 +72,32 @@ def with_places(program: Program, layout: Mapping[str, Any]) -> Program:
         clauses=tuple(placed(each, print_clause(each), place) for each, place in clauses),
         reactions=tuple(placed(each, print_reaction(each), place) for each, place in reactions),
     )
+
+
+def with_sql_places(program: Program) -> Program:
+    """Return a program in which all that a statement of SQL has made has its place in it.
+
+    The program keeps these statements; what is said of their rules is said of the statement.
+    """
+    spans = {
+        name: _whole_span(SourceFile.of_statement(name, text))
+        for name, text in sql_texts(program).items()
+    }
+    if not spans:
+        return program
+
+    def placed(made: Placed, relation: str) -> Placed:
+        owner = owner_of(relation, spans)
+        return made if owner is None else replace(made, span=spans[owner])
+
+    return replace(
+        program,
+        declarations=tuple(placed(each, each.name) for each in program.declarations),
+        clauses=tuple(placed(each, each.heads[0].relation) for each in program.clauses),
+        reactions=tuple(placed(each, each.relation) for each in program.reactions),
+    )
+
+
+def _whole_span(file: SourceFile) -> Span:
+    lines = file.text.split("\n")
+    return Span(file, 1, 1, len(lines), len(lines[-1]) + 1)

@@ -21,10 +21,10 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
 from corollary.data_class import dataclass
-from corollary.database.intake.operations import Operation
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.database.writing.operations import Operation
 from corollary.errors import LimitError
 from corollary.maintain.payload import payload_relations_of
 

@@ -1,1 +1,1 @@
-"""SQL on a database: questions, changes of data, changes of the program."""
+"""Statements of SQL: changes of data and of the program, and questions between them."""

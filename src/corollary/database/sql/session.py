@@ -6,10 +6,15 @@ from typing import Any
 
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
-from corollary.database.intake.operations import Operation
-from corollary.database.program.goals import SQL_START
-from corollary.database.program.question_bounds import bounded_question, check_size
-from corollary.database.sql.answer import SqlAnswer
+from corollary.database.program.question_bounds import bounded_question
+from corollary.database.reading.answer import SqlAnswer
+from corollary.database.reading.sql_texts import (
+    SQL_PLACE,
+    Ask,
+    Recall,
+    ask_question,
+    read_statements,
+)
 from corollary.database.sql.writes import (
     PreparedWrite,
     PreparedWrites,
@@ -20,102 +25,14 @@ from corollary.database.sql.writes import (
 )
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
+from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
 from corollary.frontends.sql.statements.kept_texts import edit_program
-from corollary.frontends.sql.statements.parser import parse_statements
-from corollary.frontends.sql.statements.questions import StatementPlace, take_version
+from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.source import SourceFile
-
-SQL_PLACE = "SQL"
-"""What messages call the text that was passed."""
-
-Ask = Callable[[Any, StatementPlace, object], SqlAnswer]
-"""Answers a question: its tree, its text, and the point in history (None: now)."""
-
-
-Recall = Callable[[str, Mapping[str, Any]], SqlAnswer | None]
-"""Answers a question, its text and parameters, by the plan of an earlier one."""
-
-
-def answer_text(
-    text: str, parameters: Mapping[str, Any], at: object, ask: Ask, refuse: Callable[[], None]
-) -> SqlAnswer:
-    """Answer a text that is one question; anything else is refused by `refuse`.
-
-    Raises:
-        InputError: it is not one question.
-    """
-    place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
-    statements = _parse(place.file)
-    if any(not isinstance(each, nodes.QueryStatement) for each in statements):
-        refuse()
-    if len(statements) != 1 or not isinstance(statements[0], nodes.QueryStatement):
-        raise InputError.of(
-            "C1378",
-            f"One question is expected, not {len(statements)} statements.",
-            None,
-            "ask one after the other",
-        )
-    return ask_question(statements[0], place, at, ask)
-
-
-def _parse(file: SourceFile) -> list[nodes.Statement]:
-    check_size(file.text)
-    return parse_statements(file)
-
-
-def is_sql(text: str) -> bool:
-    """Whether a text begins as a question in SQL does."""
-    return SQL_START.match(text) is not None
-
-
-def one_question(
-    text: str, parameters: Mapping[str, Any] | None = None
-) -> tuple[Any, StatementPlace]:
-    """Return the tree of a text that is one question, and the text.
-
-    Raises:
-        InputError: it is not one question.
-    """
-    found: list[tuple[Any, StatementPlace]] = []
-
-    def note(tree: Any, place: StatementPlace, _: object) -> None:
-        found.append((tree, place))
-
-    answer_text(text, parameters or {}, None, note, refuse_statements)  # type: ignore[arg-type]
-    return found[0]
-
-
-def refuse_statements() -> None:
-    """Refuse statements that are not questions."""
-    raise InputError.of(
-        "C1378",
-        "Only questions can be asked here: SELECT, WITH or VALUES.",
-        None,
-        "change data with `corollary apply`, in `corollary shell` or with `db.sql(…)`",
-    )
-
-
-def ask_question(
-    statement: nodes.QueryStatement, place: StatementPlace, at: object, ask: Ask
-) -> SqlAnswer:
-    """Answer a question at the point in history that it, or the caller, names.
-
-    Raises:
-        InputError: both name one, or the question has no answer.
-    """
-    version = take_version(statement.query, place)
-    if version is not None and at is not None:
-        raise InputError.of(
-            "C1376",
-            "The question names a point in history, and so does the call.",
-            statement.span,
-            "leave out `at`, or `AS OF`",
-        )
-    return ask(statement.query, place, at if version is None else version)
 
 
 @dataclass(slots=True)
@@ -158,7 +75,7 @@ class SqlSession:
                     return result
             write = None if at is not None else self._recall_write(text, parameters)
             if write is None:
-                statements = _parse(place.file)
+                statements = read_statements(place.file)
                 questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
                 if len(questions) == len(statements):
                     for question in questions:
@@ -258,7 +175,7 @@ class SqlSession:
                 if known is not None:
                     found.writes.append(replace(known, number=number))
                     continue
-                statements = _parse(place.file)
+                statements = read_statements(place.file)
             for statement in statements:
                 if not isinstance(statement, nodes.Write):
                     raise InputError.of(
@@ -294,7 +211,7 @@ class SqlSession:
             if found is not None:
                 return found
             place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
-            (statement,) = _parse(place.file)
+            (statement,) = read_statements(place.file)
             assert isinstance(statement, nodes.Write)
             return self._rows(resolve_write(self.state.loaded, statement, place), place)
 

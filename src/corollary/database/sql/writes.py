@@ -16,15 +16,15 @@ from corollary.core.states import State
 from corollary.core.types import Kind
 from corollary.core.values import is_value
 from corollary.data_class import dataclass
-from corollary.database.access.shape_plans import ShapeCache, ShapePlan
-from corollary.database.intake.operations import Operation
-from corollary.database.intake.rows import check_rows
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
-from corollary.database.sql.question_plans import QuestionPlans, QuestionShape
+from corollary.database.reading.question_plans import QuestionPlans, QuestionShape
+from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
+from corollary.database.writing.operations import Operation
+from corollary.database.writing.rows import check_rows
 from corollary.errors import InputError
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes

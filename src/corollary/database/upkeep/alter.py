@@ -15,8 +15,6 @@ from corollary.core.program import Declaration, NormalProgram, Program, Relation
 from corollary.data_class import dataclass
 from corollary.database.commit import retry_on_conflict
 from corollary.database.database import Database, state_of, warehouse_store_of
-from corollary.database.intake.operations import Operation
-from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.program.names import readable_relation
 from corollary.database.program.places import stored_program
@@ -26,6 +24,8 @@ from corollary.database.state import DatabaseState
 from corollary.database.upkeep import column_mapping
 from corollary.database.upkeep.program_edit import edit_declaration, edit_program
 from corollary.database.upkeep.rebuild import base_tuples, rebuild, written_relations
+from corollary.database.writing.operations import Operation
+from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.copies import count_copies

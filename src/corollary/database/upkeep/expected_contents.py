@@ -8,7 +8,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -74,7 +73,7 @@ def recompute(
     program: NormalProgram, bases: Mapping[str, pa.Table], console: Console
 ) -> LocalEngine:
     """Return an engine with every stored relation of a program, computed from base relations."""
-    program = stored_subprogram(program)
+    program = program.restricted_to(_needed_views(program))
     engine = LocalEngine()
     engine.declare(program.relations)
     for name, relation in program.relations.items():
@@ -87,8 +86,8 @@ def recompute(
     return engine
 
 
-def stored_subprogram(program: NormalProgram) -> NormalProgram:
-    """Return the part of a program that computes its stored relations."""
+def _needed_views(program: NormalProgram) -> set[str]:
+    """Return the stored views of a program, and those that they are computed from."""
     reads: dict[str, set[str]] = {name: set() for name in program.relations}
     for rule in program.rules:
         reads[rule.head.relation] |= {literal.relation for literal in rule.literals}
@@ -100,9 +99,4 @@ def stored_subprogram(program: NormalProgram) -> NormalProgram:
         new = reads[open_.pop()] - wanted
         wanted |= new
         open_ += new
-    return replace(
-        program,
-        relations={name: each for name, each in program.relations.items() if name in wanted},
-        rules=tuple(rule for rule in program.rules if rule.head.relation in wanted),
-        aggregations=tuple(each for each in program.aggregations if each.relation in wanted),
-    )
+    return {name for name in wanted if program.relations[name].is_derived}

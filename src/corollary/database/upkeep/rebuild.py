@@ -11,8 +11,6 @@ from corollary.core.program import NormalProgram, Program
 from corollary.core.states import State
 from corollary.database.access.principals import OWNER
 from corollary.database.commit import TransactionRequest
-from corollary.database.intake.day import read_day
-from corollary.database.intake.operations import Operation
 from corollary.database.memory_store import MemoryStore
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import load_program
@@ -20,6 +18,8 @@ from corollary.database.program.parts import TEXT_PART
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
+from corollary.database.writing.day import read_day
+from corollary.database.writing.operations import Operation
 from corollary.engines.local.engine import LocalEngine
 from corollary.maintain.payload import payload_relations_of
 

@@ -31,14 +31,13 @@ from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
-from corollary.database.intake.operations import Operation
 from corollary.database.program.loaded_program import load_program
-from corollary.database.program.places import stored_program
-from corollary.database.program.sql_places import with_sql_places
+from corollary.database.program.places import stored_program, with_sql_places
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
 from corollary.database.upkeep.backup import refuse_copy, require_empty
 from corollary.database.upkeep.rebuild import base_tuples, rebuild
+from corollary.database.writing.operations import Operation
 from corollary.errors import InputError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

@@ -2,10 +2,10 @@
 
 from corollary.core.alerts import distinct_alerts
 from corollary.database.access.principals import Principal
-from corollary.database.access.reader import Reader
 from corollary.database.changes import feed_as_json
 from corollary.database.database import warehouse_of
 from corollary.database.history import commit_summary
+from corollary.database.reading.reader import Reader
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.requests import ChangesRequest, CommitRequest, CommitsRequest

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from corollary.core.printer import print_program
 from corollary.database.access.principals import Principal
-from corollary.database.access.reader import Reader
 from corollary.database.database import state_of
 from corollary.database.intake.pipeline import PipelineRun
-from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.program.loaded_program import diagnose_loading
+from corollary.database.reading.reader import Reader
+from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
 from corollary.explain.dependency_graph import graph_as_json, graph_as_svg
 from corollary.frontends.datalog.parser import parse

@@ -4,9 +4,9 @@ from typing import Any
 
 from corollary.core.program import Program, Relation
 from corollary.database.access.principals import Principal
-from corollary.database.access.read_access import ReadAccess
-from corollary.database.access.reader import Reader
 from corollary.database.database import state_of, warehouse_of
+from corollary.database.reading.read_access import ReadAccess
+from corollary.database.reading.reader import Reader
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.requests import RelationsRequest

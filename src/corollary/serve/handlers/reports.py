@@ -8,9 +8,9 @@ from corollary.core.printer import print_value
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
 from corollary.database.access.principals import Principal
-from corollary.database.access.read_access import ReadAccess
-from corollary.database.access.reader import Reader
 from corollary.database.database import state_of, warehouse_of
+from corollary.database.reading.read_access import ReadAccess
+from corollary.database.reading.reader import Reader
 from corollary.errors import InputError
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext

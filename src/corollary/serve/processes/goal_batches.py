@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from corollary.database.access.goal_plans import GoalPlans, SimpleGoal, parse_simple_goal
 from corollary.database.access.principals import AccessRole, Principal
-from corollary.database.access.reader import Reader
 from corollary.database.changes import json_rows
+from corollary.database.reading.goal_plans import GoalPlans, SimpleGoal, parse_simple_goal
+from corollary.database.reading.reader import Reader
 from corollary.errors import CorollaryError, LimitError
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext

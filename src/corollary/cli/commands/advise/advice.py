@@ -48,9 +48,9 @@ from corollary.console import TerminalConsole
 from corollary.core.engine import within_seconds
 from corollary.core.printer import print_program
 from corollary.database.database import Database, state_of
-from corollary.database.intake.quarantine import with_same_quarantine
 from corollary.database.options import DatabaseOptions
 from corollary.database.program.loaded_program import load_program, read_programs
+from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
 from corollary.source import SourceFile
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from corollary.core.engine import Engine
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.core.states import State
-from corollary.database.intake.operations import Operation
 from corollary.database.program.parts import SOURCE_PREFIX
-from corollary.database.state import DatabaseState
+from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, quarantine_change
 
@@ -49,21 +49,22 @@ def with_quarantine(program: Program) -> Program:
 
 def with_same_quarantine(program: Program, before: Program) -> Program:
     """Return the program with the quarantine if the one before it had it: it may hold records."""
-    return with_quarantine(program) if QUARANTINE_DECLARATION in before.declarations else program
+    return with_quarantine(program) if has_quarantine(before) else program
 
 
-def has_quarantine(state: DatabaseState) -> bool:
-    """Return whether the program in force has a quarantine."""
-    return QUARANTINE_DECLARATION in state.program.declarations
+def has_quarantine(program: Program) -> bool:
+    """Return whether a program has a quarantine."""
+    return QUARANTINE_DECLARATION in program.declarations
 
 
-def quarantined(state: DatabaseState) -> "pa.Table":
-    """Return the records in quarantine."""
-    return state.engine.read(QUARANTINE.name) if has_quarantine(state) else NO_BAD_ROWS
+def quarantined(engine: Engine, program: Program) -> "pa.Table":
+    """Return the records in the quarantine of the program in force."""
+    return engine.read(QUARANTINE.name) if has_quarantine(program) else NO_BAD_ROWS
 
 
 def quarantine_operations(
-    state: DatabaseState,
+    engine: Engine,
+    program: Program,
     source: str,
     bad_rows: "pa.Table",
     reread_files: frozenset[str] | None,
@@ -72,11 +73,11 @@ def quarantine_operations(
 
     Malformed records replace the earlier ones of the files that were read again; None for all.
     """
-    if not bad_rows.num_rows and not has_quarantine(state):
+    if not bad_rows.num_rows and not has_quarantine(program):
         return []
     if reread_files is not None and not reread_files:  # nothing goes, so nothing is read
         return [Operation(State.ADDED, QUARANTINE.name, bad_rows, QUARANTINE_PART)]
-    added, removed = quarantine_change(quarantined(state), source, bad_rows, reread_files)
+    added, removed = quarantine_change(quarantined(engine, program), source, bad_rows, reread_files)
     return [
         Operation(State.REMOVED, QUARANTINE.name, removed, QUARANTINE_PART),
         Operation(State.ADDED, QUARANTINE.name, added, QUARANTINE_PART),

@@ -20,15 +20,15 @@ from corollary.core.engine import Engine
 from corollary.core.plans import working_relation
 from corollary.core.program import Column, Declaration, Relation, TypeName
 from corollary.data_class import dataclass
-from corollary.database.access.shape_plans import ShapeCache, ShapePlan
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.sql.answer import SqlAnswer
-from corollary.database.sql.questions import (
+from corollary.database.reading.answer import SqlAnswer
+from corollary.database.reading.questions import (
     answer_shape,
     finish_answer,
     hidden_name,
     read_question,
 )
+from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query

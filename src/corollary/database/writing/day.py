@@ -4,12 +4,12 @@ from datetime import date, datetime
 
 from corollary.analysis.today import TODAY_RELATION
 from corollary.core.arrow import to_python
+from corollary.core.engine import Engine
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.types import DATE
 from corollary.core.values import parse_value, quote_text
-from corollary.database.intake.operations import Operation
-from corollary.database.state import DatabaseState
+from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
 
 
@@ -45,21 +45,23 @@ def unset_day() -> InputError:
     )
 
 
-def day_operations(state: DatabaseState, after: NormalProgram) -> list[Operation]:
+def day_operations(
+    engine: Engine, old: NormalProgram, new: NormalProgram, day: date | None
+) -> list[Operation]:
     """Return what puts the day into force that a transaction is to set.
 
     Raises:
         InputError: the program needs a day, and there is none.
     """
-    if TODAY_RELATION not in after.relations:
+    if TODAY_RELATION not in new.relations:
         return []
-    is_known = TODAY_RELATION in state.loaded.normal.relations
-    before = to_python(state.engine.read(TODAY_RELATION)) if is_known else []
-    if state.day is None:
+    is_known = TODAY_RELATION in old.relations
+    before = to_python(engine.read(TODAY_RELATION)) if is_known else []
+    if day is None:
         if not before:
             raise unset_day()
         return []
-    now = [(state.day,)]
+    now = [(day,)]
     if before == now:
         return []
     return [

@@ -13,7 +13,6 @@ from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.data_class import dataclass
 from corollary.database.changes import KeptTuples
-from corollary.database.intake.bag_operations import BagChanges
 from corollary.database.program.dependencies import ResolvedDependency
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.parts import (
@@ -26,6 +25,7 @@ from corollary.database.program.parts import (
     relations_with_parts,
     working_copy,
 )
+from corollary.database.writing.bag_operations import BagChanges
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,

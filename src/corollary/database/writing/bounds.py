@@ -20,7 +20,7 @@ from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.database.intake.operations import Operation
+from corollary.database.writing.operations import Operation
 
 
 class Bounds(NamedTuple):

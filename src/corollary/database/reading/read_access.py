@@ -16,18 +16,18 @@ from corollary.core.records.record_rows import to_python_rows
 from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.states import CHANGES
 from corollary.data_class import dataclass
-from corollary.database.access.why_access import WhyAccess
 from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames, create_engine
-from corollary.database.intake.day import unset_day
 from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import AskedGoal, arrange, given_rows, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.program.question_bounds import bounded_question
+from corollary.database.reading.why_access import WhyAccess
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
+from corollary.database.writing.day import unset_day
 from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
 from corollary.warehouse.copies import repeat_rows
@@ -35,9 +35,9 @@ from corollary.warehouse.copies import repeat_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.access.follower import Follower
     from corollary.database.history import CommitSummary
-    from corollary.database.sql.answer import SqlAnswer
+    from corollary.database.reading.answer import SqlAnswer
+    from corollary.database.reading.follower import Follower
     from corollary.database.warehouse_store import WarehouseStore
     from corollary.frontends.sql.catalog import SqlCatalog
     from corollary.frontends.sql.statements.questions import CompiledQuestion, StatementPlace
@@ -193,7 +193,7 @@ class ReadAccess(WhyAccess):
 
     def _recall_goal(self, text: str) -> "tuple[Relation, pa.Table] | None":
         """Answer a goal by the plan of an earlier one; None if there is no such plan."""
-        from corollary.database.access.goal_plans import GoalPlans, parse_simple_goal
+        from corollary.database.reading.goal_plans import GoalPlans, parse_simple_goal
 
         goal = parse_simple_goal(text)
         if goal is None:
@@ -212,7 +212,7 @@ class ReadAccess(WhyAccess):
             parameters: the values of the parameters, by name.
 
         Returns:
-            A `corollary.database.sql.answer.SqlAnswer`.
+            A `corollary.database.reading.answer.SqlAnswer`.
 
         Raises:
             InputError: the question does not fit the program, or has no exact answer.
@@ -221,7 +221,7 @@ class ReadAccess(WhyAccess):
 
     def ask(self, text: str, at: Any, parameters: Mapping[str, Any]) -> "SqlAnswer":
         """Answer a question in SQL, and refuse all other statements; see `sql`."""
-        from corollary.database.sql.session import answer_text
+        from corollary.database.reading.sql_texts import answer_text
 
         with bounded_question(self._state.limits):
             found = self._recall(text, parameters) if at is None else None
@@ -231,7 +231,7 @@ class ReadAccess(WhyAccess):
 
     def _recall(self, text: str, parameters: Mapping[str, Any]) -> "SqlAnswer | None":
         """Answer a question by the plan of an earlier one; None if there is no such plan."""
-        from corollary.database.sql.question_plans import QuestionPlans
+        from corollary.database.reading.question_plans import QuestionPlans
         from corollary.frontends.sql.statements.shapes import is_question
 
         if not is_question(text):
@@ -252,8 +252,8 @@ class ReadAccess(WhyAccess):
         Raises:
             InputError: the question does not fit the program.
         """
-        from corollary.database.sql.questions import answer_shape
-        from corollary.database.sql.session import one_question
+        from corollary.database.reading.questions import answer_shape
+        from corollary.database.reading.sql_texts import one_question
 
         with self._state.lock, bounded_question(self._state.limits):
             self.refresh()
@@ -262,7 +262,7 @@ class ReadAccess(WhyAccess):
 
     def _refuse_statements(self) -> None:
         """Refuse statements that are not questions."""
-        from corollary.database.sql.session import refuse_statements
+        from corollary.database.reading.sql_texts import refuse_statements
 
         refuse_statements()
 
@@ -276,8 +276,8 @@ class ReadAccess(WhyAccess):
 
     def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
         """Answer a question: its tree, and its text."""
-        from corollary.database.sql.answer import SqlAnswer
-        from corollary.database.sql.questions import answer_shape, finish_answer
+        from corollary.database.reading.answer import SqlAnswer
+        from corollary.database.reading.questions import answer_shape, finish_answer
 
         state = self._state
         with state.lock, bounded_question(state.limits):
@@ -292,7 +292,7 @@ class ReadAccess(WhyAccess):
     def _read_question(
         self, tree: Any, place: "StatementPlace"
     ) -> "tuple[CompiledQuestion, AskedGoal]":
-        from corollary.database.sql.questions import hidden_name, read_question
+        from corollary.database.reading.questions import hidden_name, read_question
         from corollary.frontends.sql.statements.questions import compile_question
 
         loaded = self._state.loaded
@@ -432,8 +432,8 @@ class ReadAccess(WhyAccess):
             InputError: there is no such relation.
             WarehouseError: not all commits since then are kept.
         """
-        from corollary.database.access.follower import Follower
         from corollary.database.history import change_feed
+        from corollary.database.reading.follower import Follower
 
         warehouse = self._history.warehouse
         self.refresh()

@@ -21,8 +21,8 @@ from corollary.core.plans import working_relation
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
-from corollary.database.access.shape_plans import ShapeCache, ShapePlan
 from corollary.database.program.goals import read_goal
+from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import CorollaryError, EvaluationError

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from corollary.active.events import observed_change
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
-from corollary.database.access.read_access import Callback, ReadAccess
 from corollary.database.arguments import COUNT, checked
 from corollary.database.changes import Change, Changes
 from corollary.database.program.goals import goal_relations
 from corollary.database.program.names import list_names
 from corollary.database.program.question_bounds import bounded_question
+from corollary.database.reading.read_access import Callback, ReadAccess
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.history import CommitSummary
-    from corollary.database.sql.answer import SqlAnswer
+    from corollary.database.reading.answer import SqlAnswer
     from corollary.frontends.sql.catalog import SqlCatalog
     from corollary.frontends.sql.statements.questions import StatementPlace
 

@@ -1,0 +1,1 @@
+"""Changes of base relations: rows and files that come in, as operations on an engine."""
