@@ -31,15 +31,14 @@ from corollary.core.types import (
 from corollary.core.values import format_value
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.formats import (
+    block_reader,
     delimited,
-    exact_reader,
-    record_blocks,
-    vectorized_reader,
+    text_records,
 )
 from corollary.warehouse.formats.delimited_lines import text_column
-from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import dialect_of, file_name_of
 from corollary.warehouse.formats.output_files import OutputFile, write_outputs
+from corollary.warehouse.formats.text_records import split_record
 from support.generators.values import is_same, values
 from support.selection import examples
 
@@ -90,7 +89,7 @@ def exactly(
         if header.problem is None:
             text, line = text[end + 1 :], 1 + text.count("\n", 0, end + 1)
     piece = text.encode("utf-8", "surrogateescape")
-    read = list(exact_reader.read([(line, piece)], "p.facts", p, dialect))
+    read = list(block_reader.read_exactly([(line, piece)], "p.facts", p, dialect))
     rows = [each for each in read if isinstance(each, tuple)]
     return rows, [each for each in read if isinstance(each, list)]
 
@@ -108,10 +107,10 @@ def parsed(
 def quickly(data: bytes, p: Relation, asked: Directive) -> list[tuple[Value, ...]] | None:
     """Returns the rows that Arrow reads, None if it is not trusted."""
     dialect = replace(dialect_of(p, asked), has_header=False)
-    (block,) = record_blocks.split_blocks(io.BytesIO(data), dialect)
+    (block,) = text_records.split_blocks(io.BytesIO(data), dialect)
     if not block.has_regular_quotes:
         return None
-    table = vectorized_reader.read(block.data, p, dialect)
+    table = block_reader.read_regular(block.data, p, dialect)
     return None if table is None else to_python(table)
 
 
@@ -429,7 +428,7 @@ def test_blocks_read_like_the_whole(file: tuple[Relation, Directive, bytes], siz
     p, asked, data = file
     rows, malformed = exactly(data, p, asked)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_blocks, "BLOCK_BYTES", size)
+        patch.setattr(text_records, "BLOCK_BYTES", size)
         found = parsed(data, p, asked)
     assert_same_rows(found[0], rows)
     assert found[1] == malformed

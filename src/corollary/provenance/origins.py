@@ -32,8 +32,7 @@ from corollary.source import Span
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.files.input_files import BYTE_ORDER_MARK, GZIP_MAGIC, fingerprint_of
 from corollary.warehouse.formats.dialect import Dialect, file_name_of, format_of
-from corollary.warehouse.formats.record_blocks import count_lines
-from corollary.warehouse.formats.record_index import index_records
+from corollary.warehouse.formats.text_records import count_lines, index_records
 from corollary.warehouse.row_words import is_among, row_words
 from corollary.warehouse.sources import csv_file, json_file
 from corollary.warehouse.sources.file_source import FileState, parse_file

@@ -27,7 +27,7 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
-from corollary.warehouse.formats import record_blocks
+from corollary.warehouse.formats import text_records
 from corollary.warehouse.formats.block_tables import BlockTables
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
 from corollary.warehouse.sources.tasks import portions, task_reading
@@ -132,7 +132,7 @@ def test_bounds_of_compact_tables() -> None:
 
 
 def test_files_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_blocks, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(text_records, "BLOCK_BYTES", 200)
     numbers = random.Random(3)
     run, anew = (
         Run(a_source(tmp_path, "*.csv", relation=WIDE, headers="true", rfc4180="true"))

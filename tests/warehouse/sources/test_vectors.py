@@ -18,12 +18,11 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.formats import (
+    block_reader,
     delimited,
-    exact_reader,
-    record_blocks,
     text_columns,
+    text_records,
     typed_values,
-    vectorized_reader,
 )
 from corollary.warehouse.formats.dialect import dialect_of
 from corollary.warehouse.formats.text_stream import TextStream
@@ -127,8 +126,8 @@ def step(path: Path, relation: Relation, **said: str) -> SourceChange:
 
 def forbid_vectors(patch: pytest.MonkeyPatch) -> None:
     for module, name in (
-        (vectorized_reader, "read"),
-        (vectorized_reader, "read_texts"),
+        (block_reader, "read_regular"),
+        (block_reader, "read_texts"),
         (json_file, "read_vectorized"),
         (typed_values, "_cast"),
     ):
@@ -149,7 +148,7 @@ def test_vectors_and_single_records_agree(
         forbid_vectors(patch)
         single = step(path, relation)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record_blocks, "BLOCK_BYTES", size)
+        patch.setattr(text_records, "BLOCK_BYTES", size)
         patch.setattr(parquet_file, "BATCH_ROWS", 1 + size % 20)
         together = step(path, relation)
     assert together.bad_rows.equals(single.bad_rows)
@@ -162,13 +161,13 @@ def test_vectors_and_single_records_agree(
 def test_only_odd_fields_are_read_one_by_one(type_: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     good, odd = TYPES[type_.with_null(False)]
     read: list[int] = []
-    really = exact_reader._Reader.row
+    really = block_reader._RecordReader.row
 
     def note(self: Any, record: Any) -> Any:
         read.append(record.line)
         return really(self, record)
 
-    monkeypatch.setattr(exact_reader._Reader, "row", note)
+    monkeypatch.setattr(block_reader._RecordReader, "row", note)
     relation = Relation("p", ("x", "y"), (type_, SYMBOL), is_derived=False)
     lines = [f"{good}\tb" for _ in range(300)]
     for number, text in enumerate(odd):
@@ -213,7 +212,7 @@ def test_the_checksum_of_a_stream_is_that_of_the_file() -> None:
 def test_the_rows_of_a_large_file_are_compact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_blocks, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_records, "BLOCK_BYTES", 100)
     relation = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
     (tmp_path / "p.csv").write_text("".join(f"{at},{at % 3}\n" for at in range(200)))
     added = step(tmp_path / "p.csv", relation).added

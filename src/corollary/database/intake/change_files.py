@@ -37,7 +37,7 @@ from corollary.warehouse.copies import net_counts
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.formats.file_extensions import input_of, is_delimited
-from corollary.warehouse.formats.record_blocks import BLOCK_BYTES
+from corollary.warehouse.formats.text_records import BLOCK_BYTES
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.earlier_rows import TableRows

@@ -22,15 +22,15 @@ from corollary.warehouse.formats import json_documents
 from corollary.warehouse.formats.block_reader import Malformed, read_block
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.delimited_lines import CONTROL_CHARACTERS, lines_of
-from corollary.warehouse.formats.delimited_records import split_record
 from corollary.warehouse.formats.dialect import Dialect, dialect_of, is_json
-from corollary.warehouse.formats.record_blocks import (
+from corollary.warehouse.formats.text_records import (
     PeekedText,
     ReadableText,
     RecordBlock,
     count_lines,
     index_quoted_records,
     split_blocks,
+    split_record,
 )
 from corollary.warehouse.formats.text_stream import TextStream
 

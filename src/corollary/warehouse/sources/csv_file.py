@@ -12,14 +12,14 @@ from itertools import chain
 from corollary.console import Progress
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
 from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.delimited_records import split_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.record_blocks import (
+from corollary.warehouse.formats.text_records import (
     PeekedText,
     ReadableText,
     RecordBlock,
     read_head,
     split_blocks,
+    split_records,
 )
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.file_tail import EarlierText

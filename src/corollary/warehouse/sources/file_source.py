@@ -37,7 +37,7 @@ from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.dialect import Dialect, format_of
-from corollary.warehouse.formats.record_blocks import ReadableText
+from corollary.warehouse.formats.text_records import ReadableText
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources import csv_file, json_file, parquet_file

@@ -2,7 +2,7 @@
 
 from corollary.data_class import dataclass
 from corollary.warehouse.formats.dialect import Dialect
-from corollary.warehouse.formats.record_blocks import ReadableText, count_lines, split_blocks
+from corollary.warehouse.formats.text_records import ReadableText, count_lines, split_blocks
 from corollary.warehouse.formats.text_stream import TextStream
 
 

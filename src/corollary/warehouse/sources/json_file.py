@@ -32,13 +32,13 @@ from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_lin
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.json_documents import form_of
-from corollary.warehouse.formats.record_blocks import (
+from corollary.warehouse.formats.text_columns import convert_texts
+from corollary.warehouse.formats.text_records import (
     ReadableText,
     RecordBlock,
     count_lines,
     split_blocks,
 )
-from corollary.warehouse.formats.text_columns import convert_texts
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.formats.typed_values import from_arrow
 from corollary.warehouse.sources import json_line

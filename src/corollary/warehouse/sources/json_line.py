@@ -13,7 +13,7 @@ from corollary.core.program import Relation
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
-from corollary.warehouse.formats.exact_reader import too_long_line
+from corollary.warehouse.formats.block_reader import too_long_line
 from corollary.warehouse.formats.typed_values import convert_columns, from_json
 
 DEFAULT_NOTES = {

@@ -16,7 +16,7 @@ from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
-from corollary.warehouse.formats.record_blocks import read_head
+from corollary.warehouse.formats.text_records import read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of

@@ -11,7 +11,7 @@ from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.file_rows import FileRows, StagingDirectory
 from corollary.warehouse.files.places import place_of
-from corollary.warehouse.formats.record_blocks import PEEKED_BYTES, read_head
+from corollary.warehouse.formats.text_records import PEEKED_BYTES, read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file
 from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds

@@ -1,6 +1,6 @@
 r"""Where the records of a large text begin, found range by range at the same time.
 
-A line break ends a record if the number of quotes before it is even, as in `record_index`. A task
+A line break ends a record if the number of quotes before it is even, as in `text_records`. A task
 that has a range of the text does not know how many quotes precede it; so it notes the first line
 break for both cases, and how many quotes and line breaks it has seen. With that, each range is
 known to begin inside or outside of quotes. All this holds as long as quotes are regular: a reader
