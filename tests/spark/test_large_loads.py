@@ -17,7 +17,8 @@ from corollary.core.arrow import to_python
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.partitioned import handle
 from corollary.errors import InputError
-from corollary.warehouse.sources.tasks import portions, task_reading
+from corollary.warehouse.sources import portions
+from corollary.warehouse.sources.tasks import task_reading
 from support.spark.in_process_partitions import forbid_collecting
 from support.warehouse_scenarios import store_of
 

@@ -35,7 +35,8 @@ from corollary.warehouse.formats.dialect import Dialect, file_name_of, format_of
 from corollary.warehouse.formats.text_records import count_lines, index_records
 from corollary.warehouse.row_words import is_among, row_words
 from corollary.warehouse.sources import csv_file, json_file
-from corollary.warehouse.sources.file_source import FileState, parse_file
+from corollary.warehouse.sources.file_formats import parse_file
+from corollary.warehouse.sources.file_source import FileState
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from corollary.warehouse.sources.source import Position
 from corollary.warehouse.warehouse import Warehouse

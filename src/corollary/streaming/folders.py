@@ -19,8 +19,8 @@ from corollary.streaming.events import Events, with_operation, with_signs
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import dialect
+from corollary.warehouse.sources.file_formats import parse_file
 from corollary.warehouse.sources.file_listing import SourceLocation
-from corollary.warehouse.sources.file_source import parse_file
 from corollary.warehouse.sources.quarantine import to_bad_rows
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 

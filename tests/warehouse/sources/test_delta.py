@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from deltalake import DeltaTable, write_deltalake
 from corollary.core.arrow import to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL
-from corollary.warehouse.sources import delta_source, parquet_file
+from corollary.warehouse.sources import delta_source
+from corollary.warehouse.sources.file_formats import FORMATS
 from corollary.warehouse.sources.source import Source
 from support.source_model import Row, Run, a_source, refused
 from support.spark.in_process_partitions import InProcessTasks
@@ -44,13 +46,13 @@ def new_source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 def read_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the data files that are read."""
     names: list[str] = []
-    really = parquet_file.read
+    parquet = FORMATS["parquet"]
 
     def note(file: Any, name: str, *rest: Any, **more: Any) -> Any:
         names.append(name)
-        return really(file, name, *rest, **more)
+        return parquet.read(file, name, *rest, **more)
 
-    monkeypatch.setattr(parquet_file, "read", note)
+    monkeypatch.setitem(FORMATS, "parquet", replace(parquet, read=note))
     return names
 
 

@@ -29,8 +29,9 @@ from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
 from corollary.warehouse.formats import text_records
 from corollary.warehouse.formats.block_tables import BlockTables
+from corollary.warehouse.sources import portions
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
-from corollary.warehouse.sources.tasks import portions, task_reading
+from corollary.warehouse.sources.tasks import task_reading
 from support.selection import examples
 from support.source_model import Row, Run, a_source, canonical, csv, parquet
 from support.spark.in_process_partitions import share_out

@@ -15,7 +15,8 @@ import corollary
 from corollary.errors import InputError
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import place_of
-from corollary.warehouse.sources.tasks import portions, task_reading
+from corollary.warehouse.sources import portions
+from corollary.warehouse.sources.tasks import task_reading
 from support.command_line import OK, USAGE, cli
 from support.processes.object_store_server import KEY, SECRET, ObjectStoreServer
 from support.spark.in_process_partitions import share_out

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.errors import InputError
 from corollary.warehouse.files import input_files
 from corollary.warehouse.set_difference import difference
-from corollary.warehouse.sources import csv_file, file_source, json_file
+from corollary.warehouse.sources import file_source
 from corollary.warehouse.sources.earlier_rows import TableRows
+from corollary.warehouse.sources.file_formats import FORMATS
 from corollary.warehouse.sources.file_listing import ListedFile
 from support.selection import examples
 from support.source_model import (
@@ -220,19 +222,19 @@ def test_a_removed_file_takes_only_rows_that_no_other_has(tmp_path: Path) -> Non
     assert not to_python(run.step([(4, "x"), (9, "x")]).added)
 
 
-@pytest.mark.parametrize("module", [csv_file, json_file])
+@pytest.mark.parametrize(("format_", "name"), [("csv", "p.facts"), ("jsonl", "p.jsonl")])
 def test_a_file_that_got_longer_is_parsed_from_there(
-    tmp_path: Path, module: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, format_: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, write = ("p.facts", csv) if module is csv_file else ("p.jsonl", objects)
+    write = csv if format_ == "csv" else objects
     starts: list[int] = []
-    read = module.read
+    read = FORMATS[format_].read
 
     def note(text: Any, name: str, expected: Any, earlier: Any, progress: Any) -> Any:
         starts.append(progress.bytes - text.mark_bytes if earlier else 0)
         return read(text, name, expected, earlier, progress)
 
-    monkeypatch.setattr(module, "read", note)
+    monkeypatch.setitem(FORMATS, format_, replace(FORMATS[format_], read=note))
     for mark in (b"", input_files.BYTE_ORDER_MARK):
         starts.clear()
         run = Run(a_source(tmp_path, name, quarantine=True))

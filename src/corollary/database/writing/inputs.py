@@ -117,7 +117,7 @@ def _read_terminal(relation: Relation, directive: Directive) -> "pa.Table":
     """Return the rows that come from standard input."""
     if not is_json(directive):
         return delimited.read_stream(sys.stdin.buffer, relation, directive)
-    from corollary.warehouse.sources.file_source import parse_file
+    from corollary.warehouse.sources.file_formats import parse_file
     from corollary.warehouse.sources.schema_drift import ExpectedColumns
 
     expected = ExpectedColumns(relation, directive)

@@ -19,24 +19,23 @@ from corollary.core.engine import TaskPool
 from corollary.errors import InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files import input_files
-from corollary.warehouse.files.places import Place
+from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources import delta_feed, delta_snapshot, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
+from corollary.warehouse.sources.file_formats import estimated_rows, read_portion
+from corollary.warehouse.sources.portions import DataFile, Portion
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.tasks.portions import TaskFile
 from corollary.warehouse.sources.tasks.task_reading import (
-    PARQUET_FIELD_BYTES,
     compare_in_tasks,
-    estimated_rows,
     read_in_tasks,
 )
 
-_READ_ATTEMPTS = 5
-"""How often a table is opened again when a vacuum has removed a file meanwhile."""
+PARQUET = "parquet"
+"""The format of its files."""
 
 
 class DeltaSource(InputSource):
@@ -56,29 +55,9 @@ class DeltaSource(InputSource):
             return False
         return not entry_path(self._path / LOG_DIRECTORY, before["version"] + 1).exists()
 
-    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
-        """Return what has changed since a position.
-
-        Raises:
-            InputError: the table cannot be read, or has rows that are not acceptable.
-        """
-        before = self._comparable(before)
-        for _ in range(_READ_ATTEMPTS):
-            try:
-                return self._difference(before, earlier)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                shown, span = self._shown, self._inlet.directive.span
-                raise input_files.file_error(shown, "read", error, span) from None
-        raise InputError.of(
-            "C0953",
-            f"Files of the Delta table `{self._inlet.location.display_name}` are missing.",
-            self._inlet.directive.span,
-            "restore them, or let the table be repaired (`FSCK REPAIR TABLE`); nothing was changed",
-        )
-
-    def _difference(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
+    def _change(
+        self, before: Position | None, earlier: EarlierRows, collector: RunCollector
+    ) -> SourceChange:
         now = delta_snapshot.read_snapshot(self._path, self._shown, self._inlet.directive.span)
         then = self._snapshot_before(before, now)
         first = (
@@ -87,14 +66,14 @@ class DeltaSource(InputSource):
         delta_snapshot.check_entries(
             self._path, self._shown, first, now.version, self._inlet.directive.span
         )
-        collector = RunCollector(self._inlet, before)
         parquet_file.check_columns(now.schema, self._shown, collector.expected)
         columns = FileRecords(self._inlet.empty_table(), [], tuple(now.schema.names))
         collector.add_file(self._inlet.location.name, columns)
         attempt = _Attempt(self._inlet, collector)
         rows = attempt.rows(then, now, earlier)
         # The position is that of the snapshot, whatever has been written since.
-        position = {**self._position(now.version), "table": now.table}
+        commit = delta_snapshot.entry_fingerprint(self._path, now.version)
+        position = {"version": now.version, "commit": commit and list(commit), "table": now.table}
         reread = None if attempt.has_read_all else frozenset(attempt.reread)
         return collector.to_source_change(rows, position, reread)
 
@@ -119,9 +98,9 @@ class DeltaSource(InputSource):
         except (LookupError, InputError):
             return None
 
-    def _position(self, version: int) -> Position:
-        commit = delta_snapshot.entry_fingerprint(self._path, version)
-        return {"form": self._form, "version": version, "commit": commit and list(commit)}
+    def _missing_files(self) -> tuple[str, str]:
+        message = f"Files of the Delta table `{self._shown}` are missing."
+        return message, "restore them, or let the table be repaired (`FSCK REPAIR TABLE`)"
 
 
 class _Attempt:
@@ -160,10 +139,8 @@ class _Attempt:
             found = self._diff_in_tasks(tasks, then, (removed_files, added_files), earlier)
             if found is not None:
                 return self._inlet.revision(earlier, *found)
-        if not removed_files and tasks is not None and not self._inlet.key.columns:
-            return self._compare_in_tasks(tasks, added_files, earlier, is_extension=True)
-        if not removed_files and tasks is None:
-            return self._inlet.extension(earlier, self._read(added_files))
+        if not removed_files and (tasks is None or not self._inlet.key.columns):
+            return self._compare(tasks, added_files, earlier, is_extension=True)
         if not common or self._inlet.key.order or tasks is not None:
             return self._all(now, earlier)
         try:
@@ -197,7 +174,7 @@ class _Attempt:
         relation = self._inlet.relation
         if size is None or not relation.types:
             return None
-        if self._inlet.tasks_for(size // (PARQUET_FIELD_BYTES * relation.arity)) is not None:
+        if self._inlet.tasks_for(estimated_rows(size, PARQUET, relation)) is not None:
             return None
         name = self._inlet.location.display_name
         return delta_feed.read_feed(path, name, self._collector.expected, *versions)
@@ -218,12 +195,12 @@ class _Attempt:
         if self._inlet.has_copies or _count_rows(then) != len(earlier):
             return None
         try:
-            gone = [self._task_file(each) for each in removed]
+            gone = [self._file(each) for each in removed]
         except FileNotFoundError:
             return None
         unnoted = RunCollector(self._inlet, None)
         before = read_in_tasks(self._inlet, tasks, gone, unnoted)
-        new = [self._task_file(each) for each in added]
+        new = [self._file(each) for each in added]
         now = read_in_tasks(self._inlet, tasks, new, self._collector)
         self.reread |= {*before.files, *now.files}
         rows = compare_in_tasks(self._inlet, tasks, before.rows, now.rows, is_extension=False)
@@ -235,10 +212,7 @@ class _Attempt:
     def _all(self, now: delta_snapshot.DeltaSnapshot, earlier: EarlierRows) -> tuple[Rows, Rows]:
         self.has_read_all = True
         files = list(now.files.values())
-        tasks = self._tasks_for(files)
-        if tasks is not None:
-            return self._compare_in_tasks(tasks, files, earlier, is_extension=False)
-        return self._inlet.replacement(earlier, self._read(files))
+        return self._compare(self._tasks_for(files), files, earlier, is_extension=False)
 
     def _tasks_for(self, files: Sequence[delta_snapshot.DeltaFile]) -> TaskPool | None:
         """Return where files are read; None if that is here."""
@@ -251,34 +225,37 @@ class _Attempt:
         if file.rows is not None:
             return file.rows
         try:
-            return estimated_rows(self._task_file(file), self._inlet.relation)
+            return estimated_rows(self._file(file).size, PARQUET, self._inlet.relation)
         except FileNotFoundError:
             return 0
 
-    def _compare_in_tasks(
+    def _compare(
         self,
-        tasks: TaskPool,
+        tasks: TaskPool | None,
         files: Sequence[delta_snapshot.DeltaFile],
         earlier: EarlierRows,
         *,
         is_extension: bool,
     ) -> tuple[Rows, Rows]:
         """Return the added and removed rows if the table has these files, or has got them."""
-        found = [self._task_file(each) for each in files]
-        reading = read_in_tasks(self._inlet, tasks, found, self._collector)
+        inlet = self._inlet
+        if tasks is None:
+            compare = inlet.extension if is_extension else inlet.replacement
+            return compare(earlier, self._read(files))
+        reading = read_in_tasks(inlet, tasks, list(map(self._file, files)), self._collector)
         self.reread |= set(reading.files)
         return compare_in_tasks(
-            self._inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
+            inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
         )
 
-    def _task_file(self, file: delta_snapshot.DeltaFile) -> TaskFile:
+    def _file(self, file: delta_snapshot.DeltaFile) -> DataFile:
         name = self._name(file)
         path = self._inlet.location.resolve(name)
-        return TaskFile(
+        return DataFile(
             name,
             self._inlet.location.shown(name),
             str(path),
-            "parquet",
+            PARQUET,
             input_files.fingerprint_of(path.stat()),
             file.partition,
             allows_missing=True,
@@ -299,16 +276,13 @@ class _Attempt:
         return expand_table(rows, self._inlet.relation)
 
     def _reading(self, file: delta_snapshot.DeltaFile) -> FileRecords:
-        name = self._inlet.location.shown(self._name(file))
-        path = self._inlet.location.resolve(self._name(file))
-        expected = self._collector.expected
+        found = self._file(file)
+        span, expected = self._inlet.directive.span, self._collector.expected
 
         def use(opened: BinaryIO) -> FileRecords:
-            return parquet_file.read(
-                opened, name, expected, partition=file.partition, allows_missing=True
-            )
+            return read_portion(opened, Portion(found), expected)[0]
 
-        reading, _ = input_files.read_unchanged(path, name, self._inlet.directive.span, use)
+        reading, _ = input_files.read_unchanged(place_of(found.path), found.shown, span, use)
         return FileRecords(reading.table, reading.malformed)
 
     def _name(self, file: delta_snapshot.DeltaFile) -> str:

@@ -20,9 +20,7 @@ Where equal rows are copies, all files are read: how many of them were in which 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from io import BytesIO
-from typing import BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -31,16 +29,14 @@ from corollary.core.arrow import expand_table
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import TaskPool
 from corollary.data_class import dataclass
-from corollary.errors import Diagnostic, InputError, Severity
+from corollary.errors import Diagnostic, Severity
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.files.places import place_of
-from corollary.warehouse.formats.dialect import Dialect, format_of
-from corollary.warehouse.formats.text_records import ReadableText
+from corollary.warehouse.formats.dialect import format_of
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.set_difference import difference, minus
-from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_bounds import (
     FileBounds,
@@ -50,68 +46,23 @@ from corollary.warehouse.sources.file_bounds import (
     is_within_any,
     merge_bounds,
 )
+from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows, read_portion
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
-from corollary.warehouse.sources.file_tail import EarlierText, read_earlier_text
-from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import Position, SourceChange
+from corollary.warehouse.sources.file_tail import read_earlier_text
+from corollary.warehouse.sources.portions import DataFile, Portion
+from corollary.warehouse.sources.schema_drift import FileRecords
+from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.tasks.portions import TaskFile
 from corollary.warehouse.sources.tasks.task_reading import (
     compare_in_tasks,
-    estimated_rows,
     read_in_tasks,
 )
 
 CHECKED_FIRST_MAX_BYTES = 1 << 24
 """Up to this size, the earlier text of a file is compared before its records are found."""
-_READ_ATTEMPTS = 5
-"""How often the files are listed again when one was removed meanwhile."""
 
-
-class TextFormat(Protocol):
-    """A module that reads files of a text format."""
-
-    def syntax(self, expected: ExpectedColumns, name: str, /) -> Dialect:
-        """Return the syntax of a file, which says where its records end."""
-
-    def read(
-        self,
-        text: ReadableText,
-        name: str,
-        expected: ExpectedColumns,
-        earlier: EarlierText | None = None,
-        progress: Progress | None = None,
-        /,
-    ) -> FileRecords:
-        """Return the records of a file, or those after its earlier text."""
-
-
-_TEXT_FORMATS: dict[str, TextFormat] = {"csv": csv_file, "jsonl": json_file}
-_WHOLE_FORMATS = {"json": json_file.read_document, "parquet": parquet_file.read}
-"""Read as a whole, whatever has changed in a file."""
 
 T = TypeVar("T")
-
-
-def parse_file(raw: bytes, name: str, format_: str, expected: ExpectedColumns) -> FileRecords:
-    """Return the records of a file, in a table with the types of the relation.
-
-    Args:
-        raw: its bytes, perhaps compressed.
-        name: its name in messages.
-        format_: `csv`, `jsonl`, `json` or `parquet`.
-        expected: the columns that it should have.
-
-    Raises:
-        InputError: it cannot be read, or has other columns.
-    """
-    file = BytesIO(raw)
-    if format_ in _TEXT_FORMATS:
-        text = TextStream(file, name, expected.directive.span)
-        records = _TEXT_FORMATS[format_].read(text, name, expected)
-    else:
-        records = _WHOLE_FORMATS[format_](file, name, expected)
-    return replace(records, table=expand_table(records.table, expected.relation))
 
 
 class FileState(NamedTuple):
@@ -151,30 +102,14 @@ class FileSource(InputSource):
             return False
         return {name: entry.fingerprint for name, entry in _entries(before).items()} == now
 
-    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
-        """Return what has changed since a position.
-
-        Raises:
-            InputError: a file cannot be read, or has rows that are not acceptable.
-        """
-        before = self._comparable(before)
-        is_for_tasks = False
-        for _ in range(_READ_ATTEMPTS):
-            attempt = _Attempt(self._inlet, self._form, before)
-            try:
-                return attempt.change(earlier, is_for_tasks=is_for_tasks)
-            except FileNotFoundError:
-                continue
-            except _LargeFileError:
-                is_for_tasks = True
-        raise InputError.of(
-            "C0953",
-            f"Files of `{self._inlet.location.display_name}` vanish while they are read; "
-            f"{_READ_ATTEMPTS} "
-            "attempts failed.",
-            self._inlet.directive.span,
-            "run it again when their writer is done; nothing was changed",
-        )
+    def _change(
+        self, before: Position | None, earlier: EarlierRows, collector: RunCollector
+    ) -> SourceChange:
+        try:
+            return _Attempt(self._inlet, before, collector).change(earlier)
+        except _LargeFileError:
+            collector = RunCollector(self._inlet, before)
+            return _Attempt(self._inlet, before, collector).change(earlier, is_for_tasks=True)
 
 
 class _LargeFileError(Exception):
@@ -225,13 +160,12 @@ class _Attempt:
         _altered: the files that are there with other content.
     """
 
-    def __init__(self, inlet: SourceSpec, form: str, before: Position | None) -> None:
+    def __init__(self, inlet: SourceSpec, before: Position | None, collector: RunCollector) -> None:
         self._inlet = inlet
-        self._form = form
         self._is_first = before is None
         self._known = {} if before is None else _entries(before)
-        self._files = list_files(inlet.location)
-        self._collector = RunCollector(inlet, before)
+        self._files = list(map(self._file, list_files(inlet.location)))
+        self._collector = collector
         self._noted: dict[str, FileState] = {}
         self._whole: dict[str, pa.Table] = {}
         self._tails: dict[str, pa.Table] = {}
@@ -259,35 +193,38 @@ class _Attempt:
             else:
                 self._read_changed(file, entry)
         self._collector.raise_if_malformed()
-        removed = self._known.keys() - self._noted.keys()
+        removed = frozenset(self._known.keys() - self._noted.keys())
         before = [self._known[name] for name in (*self._altered, *removed)]
         rows = self._compare(earlier, [each.bounds for each in before if each.rows])
-        reread = None if self._is_first else frozenset(self._whole) | removed
-        position = self._position()
-        good = sum(each.rows for each in self._noted.values())
-        return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
+        return self._to_source_change(rows, removed.union(self._whole))
 
-    def _is_known(self, file: ListedFile) -> bool:
+    def _to_source_change(self, rows: tuple[Rows, Rows], reread: frozenset[str]) -> SourceChange:
+        """Return the change, with the position of now, and where names were relative to."""
+        position = {"files": self._noted, "folder": str(self._inlet.location.base)}
+        good = sum(each.rows for each in self._noted.values())
+        return self._collector.to_source_change(
+            rows, position, None if self._is_first else reread, self._warnings(), good
+        )
+
+    def _file(self, file: ListedFile) -> DataFile:
+        shown = self._inlet.location.shown(file.name)
+        format_ = format_of(self._inlet.directive, file.name)
+        return DataFile(file.name, shown, file.path, format_, file.fingerprint)
+
+    def _is_known(self, file: DataFile) -> bool:
         """Whether a file is as it was at the last reading."""
         entry = self._known.get(file.name)
         return entry is not None and entry.fingerprint == file.fingerprint
 
-    def _estimated_rows(self, file: ListedFile) -> int:
+    def _estimated_rows(self, file: DataFile) -> int:
         """Return about how many rows of a file are new; of a text that got longer, few."""
-        rows = estimated_rows(self._task_file(file), self._inlet.relation)
-        entry = self._known.get(file.name)
-        size = file.fingerprint[0]
-        if entry is None or not (self._is_text(file) and 0 < entry.size < size):
-            return rows
-        return rows * (size - entry.size) // size
-
-    def _task_file(self, file: ListedFile) -> TaskFile:
-        return TaskFile(
-            file.name, self._shown(file), file.path, self._format(file), file.fingerprint
-        )
+        entry, size = self._known.get(file.name), file.size
+        if entry is not None and file.is_text and 0 < entry.size < size:
+            size -= entry.size
+        return estimated_rows(size, file.format, self._inlet.relation)
 
     def _change_in_tasks(
-        self, tasks: TaskPool, other: Sequence[ListedFile], earlier: EarlierRows
+        self, tasks: TaskPool, other: Sequence[DataFile], earlier: EarlierRows
     ) -> SourceChange:
         """Return what has changed, where it is too much to be read here.
 
@@ -295,14 +232,14 @@ class _Attempt:
         files are, and compared with the earlier rows.
         """
         inlet = self._inlet
-        removed = self._known.keys() - {file.name for file in self._files}
+        removed = frozenset(self._known.keys() - {file.name for file in self._files})
         is_new = all(file.name not in self._known for file in other)
         is_extension = is_new and not (removed or self._is_first or inlet.key.columns)
         files = other if is_extension else self._files
         reading = read_in_tasks(
             inlet,
             tasks,
-            [self._task_file(file) for file in files],
+            files,
             self._collector,
             rows_before={name: entry.rows for name, entry in self._known.items()},
             has_bounds=not self._is_single,
@@ -317,15 +254,7 @@ class _Attempt:
         rows = compare_in_tasks(
             inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
         )
-        reread = None if self._is_first else frozenset(reading.files) | removed
-        position = self._position()
-        good = sum(each.rows for each in self._noted.values())
-        return self._collector.to_source_change(rows, position, reread, self._warnings(), good)
-
-    def _position(self) -> Position:
-        """Return the position of now, and where the names of files were relative to."""
-        folder = str(self._inlet.location.base)
-        return {"form": self._form, "files": self._noted, "folder": folder}
+        return self._to_source_change(rows, removed.union(reading.files))
 
     def _compare(
         self, earlier: EarlierRows, bounds: Sequence[FileBounds]
@@ -357,7 +286,7 @@ class _Attempt:
             return inlet.replacement(earlier, self._rows())
         return inlet.revision(earlier, found, lost)
 
-    def _read_all(self, files: Sequence[ListedFile]) -> None:
+    def _read_all(self, files: Sequence[DataFile]) -> None:
         for file in files:
             self._read_whole(file)
         self._collector.raise_if_malformed()
@@ -367,9 +296,9 @@ class _Attempt:
         tails = [rows for name, rows in self._tails.items() if name not in self._whole]
         return self._inlet.union([*self._whole.values(), *tails])
 
-    def _read_changed(self, file: ListedFile, entry: FileState) -> None:
+    def _read_changed(self, file: DataFile, entry: FileState) -> None:
         """Read a file that was written since; of one that only grew, the new records."""
-        if not self._is_text(file):
+        if not file.is_text:
             self._altered.add(file.name)
             self._read_whole(file)
             return
@@ -387,12 +316,11 @@ class _Attempt:
             self._altered.add(file.name)
             self._take(file, reading, fingerprint)
 
-    def _read_whole(self, file: ListedFile) -> None:
+    def _read_whole(self, file: DataFile) -> None:
         """Read all records of a file."""
-        read = self._read_text if self._is_text(file) else self._read_at_once
-        self._take(file, *self._opened(file, lambda opened: read(opened, file)))
+        self._take(file, *self._opened(file, lambda opened: self._read(opened, file)))
 
-    def _take(self, file: ListedFile, reading: "_Reading", fingerprint: Fingerprint) -> None:
+    def _take(self, file: DataFile, reading: "_Reading", fingerprint: Fingerprint) -> None:
         assert reading.records is not None
         rows_before = self._known[file.name].rows if file.name in self._known else 0
         rows = self._collector.add_file(file.name, reading.records, rows_before)
@@ -401,7 +329,7 @@ class _Attempt:
 
     def _note(
         self,
-        file: ListedFile,
+        file: DataFile,
         reading: "_Reading",
         fingerprint: Fingerprint,
         rows: pa.Table,
@@ -415,8 +343,8 @@ class _Attempt:
             count += head.rows
         self._noted[file.name] = FileState(*fingerprint, reading.checksum, count, bounds)
 
-    def _opened(self, file: ListedFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
-        name, span = self._shown(file), self._inlet.directive.span
+    def _opened(self, file: DataFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
+        name, span = file.shown, self._inlet.directive.span
         try:
             return input_files.read_unchanged(place_of(file.path), name, span, use)
         except FileNotFoundError:
@@ -424,64 +352,34 @@ class _Attempt:
         except OSError as error:
             raise input_files.file_error(name, "read", error, span) from None
 
-    def _read_at_once(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
+    def _read(self, opened: BinaryIO, file: DataFile) -> "_Reading":
         progress = self._progress(opened, file)
-        read = _WHOLE_FORMATS[self._format(file)]
-        records = read(opened, self._shown(file), self._collector.expected, progress=progress)
-        return _Reading(records, "")
+        return _Reading(*read_portion(opened, Portion(file), self._collector.expected, progress))
 
-    def _read_text(self, opened: BinaryIO, file: ListedFile) -> "_Reading":
-        progress = self._progress(opened, file)
-        text = self._text(opened, file, progress)
-        records = self._parse(text, file, None, progress)
-        return _Reading(records, text.checksum())
-
-    def _read_tail(self, opened: BinaryIO, file: ListedFile, entry: FileState) -> "_Reading":
+    def _read_tail(self, opened: BinaryIO, file: DataFile, entry: FileState) -> "_Reading":
         """Read the records that follow the earlier text, if it is still there; else all."""
-        progress = self._progress(opened, file)
-        text = self._text(opened, file, progress)
+        progress, expected = self._progress(opened, file), self._collector.expected
+        text = TextStream(opened, file.shown, expected.directive.span, progress.advance_to_bytes)
         size = progress.total_bytes or 0
         if size == entry.size and text.checksum() == entry.checksum:
             return _Reading(None, entry.checksum)
         if 0 < entry.size < size and not text.is_compressed and _may_begin_with(opened, entry):
-            parser = _TEXT_FORMATS[self._format(file)]
-            syntax = parser.syntax(self._collector.expected, file.name)
+            format_ = FORMATS[file.format]
+            assert format_.syntax is not None
+            syntax = format_.syntax(expected, file.name)
             earlier = read_earlier_text(text, entry.size, entry.checksum, syntax)
             if earlier is not None and earlier.is_whole:
-                records = self._parse(text, file, earlier, progress)
+                records = format_.read(text, file.shown, expected, earlier, progress)
                 return _Reading(records, text.checksum(), is_tail=True)
-        rows = estimated_rows(self._task_file(file), self._inlet.relation)
+        rows = estimated_rows(file.size, file.format, self._inlet.relation)
         if self._inlet.tasks_for(rows) is not None:
             raise _LargeFileError
         opened.seek(0)
-        return self._read_text(opened, file)
+        return self._read(opened, file)
 
-    def _text(self, opened: BinaryIO, file: ListedFile, progress: Progress) -> TextStream:
-        span = self._inlet.directive.span
-        return TextStream(opened, self._shown(file), span, progress.advance_to_bytes)
-
-    def _parse(
-        self,
-        text: TextStream,
-        file: ListedFile,
-        earlier: EarlierText | None,
-        progress: Progress,
-    ) -> FileRecords:
-        parser = _TEXT_FORMATS[self._format(file)]
-        return parser.read(text, self._shown(file), self._collector.expected, earlier, progress)
-
-    def _progress(self, opened: BinaryIO, file: ListedFile) -> Progress:
+    def _progress(self, opened: BinaryIO, file: DataFile) -> Progress:
         size = input_files.status_of(opened).st_size
-        return self._inlet.console.progress(f"reading {self._shown(file)}", total_bytes=size)
-
-    def _format(self, file: ListedFile) -> str:
-        return format_of(self._inlet.directive, file.name)
-
-    def _is_text(self, file: ListedFile) -> bool:
-        return self._format(file) in _TEXT_FORMATS
-
-    def _shown(self, file: ListedFile) -> str:
-        return self._inlet.location.shown(file.name)
+        return self._inlet.console.progress(f"reading {file.shown}", total_bytes=size)
 
     def _warnings(self) -> list[Diagnostic]:
         if self._files or self._is_single:

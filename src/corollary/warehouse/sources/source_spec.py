@@ -16,6 +16,7 @@ from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files.durable_files import checksum_of
+from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
 from corollary.warehouse.set_difference import difference, distinct, minus
 from corollary.warehouse.sources import schema_drift
@@ -31,6 +32,8 @@ from corollary.warehouse.sources.schema_drift import (
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
+READ_ATTEMPTS = 5
+"""How often the files are listed again when one was removed meanwhile."""
 _POLICIES = ("new_columns", "max_bad", "max_deletes")
 """The parameters that say what is refused, and not what the rows are."""
 
@@ -148,7 +151,9 @@ class SourceSpec:
 
 
 class InputSource:
-    """What the sources of all kinds have in common.
+    """A source of any kind: position → changed files → rows → difference → quarantine → position.
+
+    The kinds say with `_change` what is read of them, and how it is compared.
 
     Args:
         inlet: the `.input`.
@@ -177,6 +182,54 @@ class InputSource:
     def _comparable(self, before: Position | None) -> Position | None:
         """Return a position if it was recorded with the same settings; else all is read again."""
         return before if before is not None and before.get("form") == self._form else None
+
+    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
+        """Return what has changed since a position.
+
+        Raises:
+            InputError: the source cannot be read, or has rows that are not acceptable.
+        """
+        before, inlet = self._comparable(before), self._inlet
+        for _ in range(READ_ATTEMPTS):
+            try:
+                change = self._change(before, earlier, RunCollector(inlet, before))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                shown, span = inlet.location.display_name, inlet.directive.span
+                raise file_error(shown, "read", error, span) from None
+            return replace(change, position={"form": self._form, **change.position})
+        message, cure = self._missing_files()
+        raise InputError.of("C0953", message, inlet.directive.span, f"{cure}; nothing was changed")
+
+    def _change(
+        self, before: Position | None, earlier: EarlierRows, collector: "RunCollector"
+    ) -> SourceChange:
+        """Return what has changed since a position that was recorded with the same settings.
+
+        Raises:
+            InputError: it cannot be read, or has rows that are not acceptable.
+            FileNotFoundError: a file was removed meanwhile.
+        """
+        raise NotImplementedError
+
+    def _missing_files(self) -> tuple[str, str]:
+        """Return the message about files that are gone at every attempt, and the cure."""
+        files = f"Files of `{self._inlet.location.display_name}`"
+        message = f"{files} vanish while they are read; {READ_ATTEMPTS} attempts failed."
+        return message, "run it again when their writer is done"
+
+    def _replacement(
+        self,
+        records: FileRecords,
+        rows_before: int,
+        earlier: EarlierRows,
+        collector: "RunCollector",
+    ) -> tuple[tuple[pa.Table, pa.Table], int]:
+        """Return the added and removed rows if these are all records now, and how many are good."""
+        rows = collector.add_file(self._inlet.location.name, records, rows_before)
+        collector.raise_if_malformed()
+        return self._inlet.replacement(earlier, rows), rows.num_rows
 
 
 class RunCollector:

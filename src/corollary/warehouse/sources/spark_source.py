@@ -25,11 +25,11 @@ from corollary.warehouse.formats.typed_values import Failures, from_arrow, from_
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation, is_pattern, list_files
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
+from corollary.warehouse.sources.portions import DataFile
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.portion_reader import PortionReader, TaskReport
-from corollary.warehouse.sources.tasks.portions import TaskFile
 from corollary.warehouse.sources.tasks.staging import Staging, collect
 from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks
 
@@ -67,22 +67,15 @@ class SparkSource(InputSource):
         """Return False: Spark has no fingerprints to compare."""
         return False
 
-    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
-        """Return what has changed since a position.
-
-        Raises:
-            InputError: the source cannot be read, or has rows that are not acceptable.
-        """
-        before = self._comparable(before)
-        collector = RunCollector(self._inlet, before)
+    def _change(
+        self, before: Position | None, earlier: EarlierRows, collector: RunCollector
+    ) -> SourceChange:
+        change: tuple[Rows, Rows]
         rows_before = 0 if before is None else before["rows"]
         tasks = None if self._map_rows is None else self._inlet.tasks_for(_UNKNOWN_ROWS)
         if tasks is None:
-            reading = self._reading(collector.expected)
-            rows = collector.add_file(self._inlet.location.name, reading, rows_before)
-            count = rows.num_rows
-            collector.raise_if_malformed()
-            change: tuple[Rows, Rows] = self._inlet.replacement(earlier, rows)
+            records = self._reading(collector.expected)
+            change, count = self._replacement(records, rows_before, earlier, collector)
         else:
             now, count = self._read_in_tasks(tasks, collector, rows_before)
             if tasks.is_large(max(count, len(earlier))):
@@ -91,8 +84,7 @@ class SparkSource(InputSource):
             else:
                 change = self._inlet.replacement(earlier, now.table())
         self._inlet.console.progress(f"reading {self.name}").advance(rows=count)
-        position = {"form": self._form, "rows": count}
-        return collector.to_source_change(change, position, None, good_records=count)
+        return collector.to_source_change(change, {"rows": count}, None, good_records=count)
 
     def _read_in_tasks(
         self, tasks: TaskPool, collector: RunCollector, rows_before: int
@@ -216,7 +208,7 @@ class SparkRowsStager:
     def __call__(self, table: pa.Table) -> TaskReport:
         """Return what is told of some rows."""
         name = self.rows.location.name
-        file = TaskFile(name, self.rows.location.display_name, "", "spark", (0, 0, 0, 0))
+        file = DataFile(name, self.rows.location.display_name, "", "spark", (0, 0, 0, 0))
         return self.reader.report(file, self.rows.records(table))
 
 

@@ -37,22 +37,15 @@ class SqliteSource(InputSource):
         known = self._comparable(before)
         return known is not None and known.get("files") == self._fingerprint()
 
-    def change_since(self, before: Position | None, earlier: EarlierRows) -> SourceChange:
-        """Return what has changed since a position.
-
-        Raises:
-            InputError: the database cannot be read, or has rows that are not acceptable.
-        """
-        before = self._comparable(before)
+    def _change(
+        self, before: Position | None, earlier: EarlierRows, collector: RunCollector
+    ) -> SourceChange:
         files = self._fingerprint()
-        collector = RunCollector(self._inlet, before)
         rows_before = 0 if before is None else before["rows"]
         records = self._read(collector.expected)
-        rows = collector.add_file(self._inlet.location.name, records, rows_before)
-        collector.raise_if_malformed()
-        change = self._inlet.replacement(earlier, rows)
-        position = {"form": self._form, "rows": rows.num_rows, "files": files}
-        return collector.to_source_change(change, position, None, good_records=rows.num_rows)
+        change, count = self._replacement(records, rows_before, earlier, collector)
+        position = {"rows": count, "files": files}
+        return collector.to_source_change(change, position, None, good_records=count)
 
     def _fingerprint(self) -> list[list[int]]:
         """Return size, time and number of the files of the database, as JSON values."""

@@ -4,11 +4,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 
-from corollary.core.arrow import expand_table, from_python
+from corollary.core.arrow import empty_table, expand_table
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.files import input_files
@@ -16,23 +15,15 @@ from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
-from corollary.warehouse.formats.text_records import read_head
-from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.sources import csv_file, json_file, parquet_file
 from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of
-from corollary.warehouse.sources.file_tail import EarlierText, FirstBytes
+from corollary.warehouse.sources.file_formats import read_portion
+from corollary.warehouse.sources.portions import DataFile, Portion
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, to_bad_rows
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.tasks.portions import Portion, TaskFile
 from corollary.warehouse.sources.tasks.staged_rows import RowPieces, write_rows
 
 INLINE_BAD_ROWS = 1000
 """Up to this many malformed records come with the report of a task; more are in a file."""
-_HEAD_BYTES = 1 << 20
-"""The first bytes of a text, in which its header is."""
-
-TextReader = Callable[..., FileRecords]
-_TEXT_READERS: dict[str, TextReader] = {"csv": csv_file.read, "jsonl": json_file.read}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +102,7 @@ class PortionReader:
                 tables.append(table)
         return TaskReport(tuple(reports), self._stage(tables))
 
-    def report(self, file: TaskFile, records: FileRecords) -> TaskReport:
+    def report(self, file: DataFile, records: FileRecords) -> TaskReport:
         """Return what is told of records that something else has read."""
         table = expand_table(records.table, self.expected.relation)
         told = self._report(Portion(file), records, table, "")
@@ -127,54 +118,23 @@ class PortionReader:
 
     def _read(self, portion: Portion) -> tuple[PortionReport, pa.Table]:
         file, span = portion.file, self.expected.directive.span
-        nothing = self.expected.relation
-        changed = PortionReport(portion, is_changed=True), from_python((), nothing)
+        expected = self.expected
+        if file.name in self.unnamed:
+            expected = replace(expected, header_names=())
+        changed = PortionReport(portion, is_changed=True), empty_table(expected.relation)
         try:
             with input_files.open_file(place_of(file.path), file.shown, span) as opened:
                 if input_files.fingerprint_of(input_files.status_of(opened)) != file.fingerprint:
                     return changed
-                records, checksum = self._records(opened, portion)
+                records, checksum = read_portion(opened, portion, expected)
             if not input_files.has_fingerprint(place_of(file.path), file.fingerprint):
                 return changed
         except FileNotFoundError:
             return changed
         except OSError as error:
             raise input_files.file_error(file.shown, "read", error, span) from None
-        table = expand_table(records.table, self.expected.relation)
+        table = expand_table(records.table, expected.relation)
         return self._report(portion, records, table, checksum), table
-
-    def _records(self, opened: BinaryIO, portion: Portion) -> tuple[FileRecords, str]:
-        file, expected = portion.file, self.expected
-        if file.name in self.unnamed:
-            expected = replace(expected, header_names=())
-        if file.format == "json":
-            return json_file.read_document(opened, file.shown, expected), ""
-        if not file.is_text:
-            groups = None if portion.end is None else range(portion.start, portion.end)
-            records = parquet_file.read(
-                opened,
-                file.shown,
-                expected,
-                partition=file.partition,
-                allows_missing=file.allows_missing,
-                row_groups=groups,
-                first_row=portion.before,
-            )
-            return records, ""
-        text = TextStream(opened, file.shown, expected.directive.span)
-        read = _TEXT_READERS[file.format]
-        if portion.is_whole:
-            records = read(text, file.shown, expected)
-            return records, text.checksum()
-        if not portion.start:
-            assert portion.end is not None
-            first = FirstBytes(text, portion.end - text.mark_bytes)
-            return read(first, file.shown, expected), ""
-        earlier = EarlierText(read_head(text, _HEAD_BYTES), portion.before, is_whole=True)
-        opened.seek(portion.start)
-        size = file.size if portion.end is None else portion.end
-        rest = FirstBytes(opened, size - portion.start)
-        return read(rest, file.shown, expected, earlier), ""
 
     def _report(
         self, portion: Portion, records: FileRecords, table: pa.Table, checksum: str

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow.parquet as pq
 
 from corollary.core.engine import TableHandle, TaskPool
-from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files import input_files
@@ -15,6 +14,14 @@ from corollary.warehouse.formats.text_records import PEEKED_BYTES, read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file
 from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds
+from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows
+from corollary.warehouse.sources.portions import (
+    PARQUET_PORTION_BYTES,
+    PORTION_BYTES,
+    DataFile,
+    Portion,
+    group_by_size,
+)
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
@@ -22,13 +29,6 @@ from corollary.warehouse.sources.tasks.portion_reader import (
     PortionReader,
     PortionReport,
     TaskReport,
-)
-from corollary.warehouse.sources.tasks.portions import (
-    PARQUET_PORTION_BYTES,
-    PORTION_BYTES,
-    Portion,
-    TaskFile,
-    group_by_size,
 )
 from corollary.warehouse.sources.tasks.staged_rows import (
     PieceComparison,
@@ -42,11 +42,6 @@ from corollary.warehouse.sources.tasks.text_ranges import (
     record_ranges,
     scan_range,
 )
-
-_FIELD_BYTES = 8
-"""About the bytes of a field of text…"""
-PARQUET_FIELD_BYTES = 3
-"""…and of a value in a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +61,10 @@ class TaskReading:
     files: Mapping[str, ReadFile]
 
 
-def estimated_rows(file: TaskFile, relation: Relation) -> int:
-    """Return about how many rows a file has."""
-    field = _FIELD_BYTES if file.is_text else PARQUET_FIELD_BYTES
-    return file.size // (field * max(1, relation.arity))
-
-
 def read_in_tasks(
     inlet: SourceSpec,
     tasks: TaskPool,
-    files: Sequence[TaskFile],
+    files: Sequence[DataFile],
     collector: RunCollector,
     *,
     rows_before: Mapping[str, int] | None = None,
@@ -160,7 +149,7 @@ class _Job:
         self,
         inlet: SourceSpec,
         tasks: TaskPool,
-        files: Sequence[TaskFile],
+        files: Sequence[DataFile],
         expected: ExpectedColumns,
         *,
         has_bounds: bool,
@@ -171,7 +160,7 @@ class _Job:
         self._has_bounds = has_bounds
         self._expected, self._unnamed = _with_names(files, expected)
         self.checksums: dict[str, str] = {}
-        rows = sum(estimated_rows(each, inlet.relation) for each in files)
+        rows = sum(estimated_rows(each.size, each.format, inlet.relation) for each in files)
         self.staging = Staging(inlet, tasks, rows)
 
     def read(self) -> list[TaskReport]:
@@ -254,7 +243,7 @@ def _changed(fingerprint: input_files.Fingerprint) -> int:
 
 
 def _with_names(
-    files: Sequence[TaskFile], expected: ExpectedColumns
+    files: Sequence[DataFile], expected: ExpectedColumns
 ) -> tuple[ExpectedColumns, frozenset[str]]:
     """Return what is expected of files behind the first one with a header, and the others.
 
@@ -278,7 +267,7 @@ def _with_names(
     return expected, frozenset()
 
 
-def _is_divisible(file: TaskFile, expected: ExpectedColumns) -> bool | None:
+def _is_divisible(file: DataFile, expected: ExpectedColumns) -> bool | None:
     """Return whether quotes mean anything in a text that is read by ranges; None for others."""
     if not file.is_text or file.size <= 2 * PORTION_BYTES:
         return None
@@ -288,17 +277,17 @@ def _is_divisible(file: TaskFile, expected: ExpectedColumns) -> bool | None:
         if text.is_compressed:
             return None
         head = read_head(text, PEEKED_BYTES)
-    if file.format != "csv":
-        return False
-    return csv_file.syntax(expected, file.name).of_first_line(head).is_quoted
+    syntax = FORMATS[file.format].syntax
+    assert syntax is not None
+    return syntax(expected, file.name).of_first_line(head).is_quoted
 
 
-def _portions(file: TaskFile, scans: Sequence[RangeScan]) -> Iterator[Portion]:
+def _portions(file: DataFile, scans: Sequence[RangeScan]) -> Iterator[Portion]:
     for each in record_ranges(file.size, scans):
         yield Portion(file, each.start, each.end, each.lines)
 
 
-def _row_groups(file: TaskFile) -> Iterator[Portion]:
+def _row_groups(file: DataFile) -> Iterator[Portion]:
     """Yield portions of a Parquet file by its row groups."""
     with input_files.open_file(place_of(file.path), file.shown, None) as opened:
         metadata = pq.ParquetFile(opened).metadata

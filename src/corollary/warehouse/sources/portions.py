@@ -1,4 +1,4 @@
-"""Portions: what one task reads of a source; a whole file, or a range of a large one."""
+"""Files of a source, and portions of them: a whole file, or a range of a large one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -15,8 +15,8 @@ PARQUET_PORTION_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFile:
-    """A file of a source as a task opens it.
+class DataFile:
+    """A file of a source as it is read, here or in a task.
 
     Attributes:
         name: in positions and in the quarantine.
@@ -58,7 +58,7 @@ class Portion:
         before: how many line breaks, or rows, precede it.
     """
 
-    file: TaskFile
+    file: DataFile
     start: int = 0
     end: int | None = None
     before: int = 0
