@@ -48,7 +48,7 @@ from corollary.engines.local.evaluation.windows import (
     arranged_values,
     is_top,
 )
-from corollary.engines.local.storage.arrangement import Arrangement, Layer
+from corollary.engines.local.storage.arrangement import Arrangement, Layer, merge_layers
 from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
 from corollary.engines.local.storage.runs import (
@@ -202,6 +202,8 @@ class _Comparison:
         """Return the rows that stay and have so few others between them and a changed row."""
         arranged, layout, changed = self.arranged, self.arrangement.layout, self.changed
         length = len(self.order) if arranged.is_complete else arranged.length
+        if 4 * distance * len(changed) > self.body.size(State.NEW):
+            return merge_layers(self._staying_layers, layout)  # most of them
         keys = self._keys(changed, length)
         partitions = keys[: len(self.windowing.partition)]
         parts = [layout.empty]
@@ -465,6 +467,8 @@ def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
         mask = layer.present_mask(words)
         if mask is None:
             return words
+        if not (before or after):
+            return words.take(mask.nonzero()[0])
         totals = np.concatenate([[0], np.cumsum(mask)])
 
         def count(one: Positions, two: Positions) -> Positions:

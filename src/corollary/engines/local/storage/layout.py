@@ -178,16 +178,31 @@ class Layout:
         return np.where(codes == 0, _scalar(self.columns[index].base), codes)
 
     def _bytes(self, columns: Sequence[Codes], count: int, fill: int) -> npt.NDArray[np.uint8]:
-        """Return the first columns as big-endian bytes, one row per tuple, the rest filled."""
-        matrix = np.full((count, self._ends[-1]), fill, np.uint8)
+        """Return the first columns as big-endian bytes, one row per tuple, the rest filled.
+
+        Eight bytes of all tuples are made at a time, the last eight perhaps a second time.
+        """
+        size = self._ends[-1]
+        matrix = np.empty((count, size), np.uint8)
+        if not count:
+            return matrix
+        starts, distances = (0, *self._ends), []
         for index, column in enumerate(columns):
-            end = self._ends[index]
-            start = self._ends[index - 1] if index else 0
-            base = self._bases[index]
-            codes = self._without_null(column, index)
-            distances = codes if base is None else codes - base
-            big_endian = distances.astype(">i8").view(np.uint8).reshape(count, 8)
-            matrix[:, start:end] = big_endian[:, 8 - (end - start) :]
+            base, codes = self._bases[index], self._without_null(column, index)
+            distances.append(codes if base is None else codes - base)
+        chunk, shifted = np.empty(count, np.int64), np.empty(count, np.int64)
+        for first in {*range(0, size - WORD_BYTES, WORD_BYTES), size - WORD_BYTES}:
+            last = first + WORD_BYTES
+            rest = max(0, last - max(first, starts[len(columns)]))  # bytes without a column
+            filled = (1 << 8 * rest) - 1 if rest < WORD_BYTES else -1
+            chunk.fill(filled if fill else 0)
+            for at, codes in enumerate(distances):
+                if starts[at] < last and self._ends[at] > first:
+                    shift = 8 * (last - self._ends[at])
+                    move = np.left_shift if shift >= 0 else np.right_shift
+                    move(codes, abs(shift), out=shifted)
+                    chunk |= shifted
+            np.ndarray((count,), ">i8", matrix, first, (size,))[:] = chunk
         return matrix
 
     def unpack_column(self, words: Words, index: int) -> Codes:

@@ -8,6 +8,9 @@ import numpy.typing as npt
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
 
+MANY_TIES = 16
+"""If more than one in so many words has the first bits of another, eight bytes are compared."""
+
 
 def is_sorted(keys: npt.NDArray[np.integer[Any]]) -> bool:
     """Return whether keys are sorted already."""
@@ -32,15 +35,21 @@ def leads_of(words: Words) -> npt.NDArray[np.uint64]:
 def _sort_wide(words: Words) -> Words:
     """Return words of more than eight bytes sorted: by these first, then those that agree in them.
 
-    Integers are sorted four times as fast as words of bytes.
+    Integers are sorted four times as fast as words of bytes, and again twice as fast where as many
+    bits as fit beside the number of a row tell most words apart.
     """
     leads = leads_of(words)
+    keys: npt.NDArray[Any] = leads
     is_moved = not is_sorted(leads)
     if is_moved:
-        order = leads.argsort()
-        leads, words = leads[order], words[order]
+        shift = np.uint64(len(words).bit_length() + 1)
+        keys, order = sort_with_rows((leads >> shift).view(np.int64))
+        if MANY_TIES * np.count_nonzero(keys[1:] == keys[:-1]) > len(keys):
+            order = leads.argsort()
+            keys = leads[order]
+        words = words[order]
     tied = np.zeros(len(words), np.bool_)
-    tied[1:] = leads[1:] == leads[:-1]
+    tied[1:] = keys[1:] == keys[:-1]
     if np.count_nonzero(tied):
         tied[:-1] |= tied[1:]
         words = words if is_moved else words.copy()
