@@ -118,12 +118,14 @@ class DocumentTimes:
         """Note when nodes of a document that has just been read came, and what time it is.
 
         Args:
-            arrivals: for each time the places of nodes.
+            arrivals: for each time the positions of nodes.
             time: the time that it is.
         """
         nodes, batch = self._nodes, WriteBatch()
         numbers = [each.number for each in nodes.initial]
-        restored = {numbers[place]: at for at, places in arrivals.items() for place in places}
+        restored = {
+            numbers[position]: at for at, positions in arrivals.items() for position in positions
+        }
         before = [nodes.stored_node(each) for each in restored]
         self.remove_nodes(before, batch)
         nodes.arrivals.update(restored)

@@ -122,10 +122,10 @@ class ActiveDocument:
         return cls(read_forest(text, ReadOptions("json"), is_document=True), **options)
 
     @classmethod
-    def read(cls, place: str | Path, **options: Any) -> Self:
+    def read(cls, source: str | Path, **options: Any) -> Self:
         """Return the document of a file, by its extension, or of a text that is not a path."""
         reading = options.pop("reading", ReadOptions())
-        return cls(read_forest(place, reading, is_document=True), reading=reading, **options)
+        return cls(read_forest(source, reading, is_document=True), reading=reading, **options)
 
     # --- updates ---------------------------------------------------------------------------------
 

@@ -89,9 +89,9 @@ class SavedDocument:
         values: the truth of each view as it was last reported.
         waits: the functions that each view waits for, as they were last reported, since when.
         needed: how many nodes the last collection of garbage has left.
-        origins: places of trees in the document, and of the calls that they were brought beside.
+        origins: positions of trees in the document, and of the calls that they were brought beside.
         start, time: when the document came, and what time it is in it.
-        arrivals: places of nodes that came later, by the time at which they came.
+        arrivals: positions of nodes that came later, by the time at which they came.
     """
 
     stamp: str = ""

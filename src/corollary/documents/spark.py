@@ -8,7 +8,7 @@ is repeated starts from the same state; rows that are sent twice are recognised 
 
 A process keeps documents open between batches; a state that another process has changed since has
 another stamp, and is opened again. With Spark Connect events are received in a process of the
-server: it opens the warehouse by its place, and calls `on_batch` there.
+server: it opens the warehouse by its location, and calls `on_batch` there.
 
 Events go to relations of a warehouse, published like any other. An answer is a JSON array of
 labels; `document_label` has them one by one, so that rules of the warehouse can select and compute.
@@ -75,7 +75,7 @@ _EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
 _databases: dict[str, Database] = {}
-"""By place, those whose streams this process runs."""
+"""By location, those whose streams this process runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: s
                 changed.setdefault("document_answer", []).append((document, view, text))
                 labels = enumerate(json.loads(text))
                 changed.setdefault("document_label", []).extend(
-                    (document, view, text, place, label) for place, label in labels
+                    (document, view, text, position, label) for position, label in labels
                 )
             case "value":
                 if each["before"] >= 0:
@@ -335,11 +335,11 @@ def watch(
         cure = "open it with a path: corollary.open('warehouse')"
         raise InputError.of("C1250", "Documents are watched in a warehouse.", None, cure)
     declare_relations(database)
-    place = _absolute(checkpoint or Path(opened.location) / "streams" / "documents")
+    location = _absolute(checkpoint or Path(opened.location) / "streams" / "documents")
     _databases[opened.location] = database
     events = document_events(frame, views, **options)
-    writer = events.writeStream.outputMode("append").option("checkpointLocation", place)
-    writer = writer.foreachBatch(EventWriter(opened, place, on_batch))
+    writer = events.writeStream.outputMode("append").option("checkpointLocation", location)
+    writer = writer.foreachBatch(EventWriter(opened, location, on_batch))
     writer = writer.trigger(**(trigger or {"processingTime": "0 seconds"}))
     with _batches_of_rows(frame.sparkSession, is_only=bool(trigger and "availableNow" in trigger)):
         query = writer.start()

@@ -165,9 +165,9 @@ class StreamProcessor:
         saved.document = document.terms()
         if isinstance(document, ActiveCollection):
             saved.names = sorted({*saved.names, *document.documents})
-        saved.origins = nodes.origin_places() if self._is_retractable else []
+        saved.origins = nodes.origin_positions() if self._is_retractable else []
         saved.start, saved.time = nodes.start, nodes.time
-        saved.arrivals = nodes.arrival_places() if self._collection.has_times else {}
+        saved.arrivals = nodes.arrival_positions() if self._collection.has_times else {}
         saved.states = {
             name: str(each.state) for name, each in document.functions.items() if not each.is_live
         }

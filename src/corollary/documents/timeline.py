@@ -54,7 +54,7 @@ class AwaitedFunction:
 
     Attributes:
         function: its name.
-        order: its place among those to be asked: 1 is the one to ask first.
+        order: its position among those to be asked: 1 is the one to ask first.
         alone: how many open answers it can bring about by itself.
         answers: how many it can bring about, by itself or with others.
         since: the update after which the oldest of them was possible for the first time.
@@ -108,28 +108,28 @@ class ViewTimeline:
             name: sum(frozenset({name}) in each.waits_for for each in several)
             for name, several in waiting.items()
         }
-        places = self._places_in_time()
+        positions = self._positions_in_time()
         ordered = sorted(
-            waiting, key=lambda name: (-alone[name], places.get(waiting[name][0].since, 0), name)
+            waiting, key=lambda name: (-alone[name], positions.get(waiting[name][0].since, 0), name)
         )
         return [
-            AwaitedFunction(name, place, alone[name], len(waiting[name]), waiting[name][0].since)
-            for place, name in enumerate(ordered, 1)
+            AwaitedFunction(name, position, alone[name], len(waiting[name]), waiting[name][0].since)
+            for position, name in enumerate(ordered, 1)
         ]
 
     def _explained_answers(self) -> list[OpenAnswer]:
         """Return the answers that may come, with what they wait for, the oldest first."""
         explained = self.view.explain_possible()
-        places = self._places_in_time()
+        positions = self._positions_in_time()
         found = [
             OpenAnswer(answer, explained[answer].waits_for, since)
             for answer, since in self.since.items()
             if answer in explained and explained[answer].same_key is None
         ]
-        return sorted(found, key=lambda each: (places.get(each.since, 0), str(each.answer)))
+        return sorted(found, key=lambda each: (positions.get(each.since, 0), str(each.answer)))
 
-    def _places_in_time(self) -> dict[str, int]:
-        return {step.at: place for place, step in enumerate(self.steps)}
+    def _positions_in_time(self) -> dict[str, int]:
+        return {step.at: position for position, step in enumerate(self.steps)}
 
     def to_svg(self) -> str:
         """Return a plot: the value as a band, and how many answers are sure and possible."""
@@ -141,7 +141,7 @@ def known_answers(answers: frozenset[Answer]) -> frozenset[Answer]:
     return frozenset(each for each in answers if not each or any(label != ANY for label in each))
 
 
-def _places(steps: list[TimelineStep]) -> list[float]:
+def _positions(steps: list[TimelineStep]) -> list[float]:
     """Return where steps stand between 0 and 1: by their times, if all of them have one."""
     numbers = [number_of(step.at) for step in steps]
     if steps[0].at == START and len(steps) > 1:
@@ -156,7 +156,7 @@ def _places(steps: list[TimelineStep]) -> list[float]:
 def _drawing(steps: list[TimelineStep]) -> str:
     most = max([1, *(step.sure for step in steps), *(step.possible for step in steps)])
     right, bottom = WIDTH - MARGIN, HEIGHT - MARGIN
-    starts = [MARGIN + each * (right - MARGIN) for each in _places(steps)] if steps else []
+    starts = [MARGIN + each * (right - MARGIN) for each in _positions(steps)] if steps else []
     ends = [*starts[1:], float(right)]
     parts = []
     for step, start, end in zip(steps, starts, ends, strict=True):
@@ -178,8 +178,8 @@ def _drawing(steps: list[TimelineStep]) -> str:
         look = {"stroke_width": 2, "stroke_dasharray": None if name == "sure" else "5 3"}
         parts.append(element("path", d=line, fill="none", stroke=color, **look))
     for at, (name, color) in enumerate(LINES):
-        place = {"x": MARGIN + 130 * at, "y": MARGIN - 20}
-        parts.append(element("text", f"{name} answers", **place, fill=color))
+        position = {"x": MARGIN + 130 * at, "y": MARGIN - 20}
+        parts.append(element("text", f"{name} answers", **position, fill=color))
     if steps:
         y = HEIGHT - 8
         parts.append(element("text", escape_text(steps[0].at), x=MARGIN, y=y))

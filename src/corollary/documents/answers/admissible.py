@@ -22,8 +22,8 @@ and satisfies the constraints, there is one; otherwise it is not known.
 Trees of a type that match a pattern, with as little as the type requires beside it.
 
     grow(t, p) = label of p, or of a production of t
-                 grow(t_i, p_i)   for each child p_i of p, in a place t_i of the production
-                 grow(t_j)        for each required place t_j that is left
+                 grow(t_i, p_i)   for each child p_i of p, in a slot t_i of the production
+                 grow(t_j)        for each required slot t_j that is left
 
 Places are tried in order, and a production ends as soon as one of its parts does; groups of
 children are not used. So there may be a tree although none is found.
@@ -147,20 +147,20 @@ class LeastTrees:
         free = sorted(production.children, key=lambda each: not each.is_required)
         found: list[GrownTree] = []
         for pattern in wanted:
-            for place in free:
-                tree = self.grow(place.type, path, pattern, depth)
+            for slot in free:
+                tree = self.grow(slot.type, path, pattern, depth)
                 if tree is not None:
                     found.append(tree)
-                    if place.is_single or place.is_required:
-                        free.remove(place)
+                    if slot.is_single or slot.is_required:
+                        free.remove(slot)
                         # Where one is required, there may be more.
-                        free += [] if place.is_single else [Child(place.type)]
+                        free += [] if slot.is_single else [Child(slot.type)]
                     break
             else:
                 return None
-        for place in free:
-            if place.is_required:
-                tree = self.grow(place.type, path, None, depth)
+        for slot in free:
+            if slot.is_required:
+                tree = self.grow(slot.type, path, None, depth)
                 if tree is None:
                     return None
                 found.append(tree)

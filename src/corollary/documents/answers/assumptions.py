@@ -83,9 +83,9 @@ class AssumingRows(RowAlgebra):
         """Return a row as the only one; it assumes nothing."""
         return frozenset({(*row, NO_ASSUMPTION)})
 
-    def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
+    def project(self, rows: Tuples, positions: Sequence[int]) -> Tuples:
         """Return rows with some of their columns; they assume the same."""
-        return _least({(*(row[at] for at in places), row[-1]) for row in rows})
+        return _least({(*(row[at] for at in positions), row[-1]) for row in rows})
 
     def join(
         self,

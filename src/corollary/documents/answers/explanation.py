@@ -122,10 +122,10 @@ def _witness_paths(question: Question, answer: Answer) -> tuple[str, ...]:
 
 def _same_key(question: Question, answer: Answer) -> Answer | None:
     """Return a sure answer that has the key of another one, if there is a key."""
-    places = question.shape.key
-    key = [answer[at] for at in places]
-    same = [each for each in question.sure if [each[at] for at in places] == key]
-    return min(same, key=str) if places and same else None
+    positions = question.shape.key
+    key = [answer[at] for at in positions]
+    same = [each for each in question.sure if [each[at] for at in positions] == key]
+    return min(same, key=str) if positions and same else None
 
 
 def _shown(answer: Answer) -> str:

@@ -52,9 +52,9 @@ class RowAlgebra:
         """Return the natural join of two sets of rows, with some of its columns."""
         return join(left, left_columns, right, right_columns, columns)
 
-    def project(self, rows: Tuples, places: Sequence[int]) -> Tuples:
+    def project(self, rows: Tuples, positions: Sequence[int]) -> Tuples:
         """Return rows with some of their columns."""
-        return frozenset(tuple(row[at] for at in places) for row in rows)
+        return frozenset(tuple(row[at] for at in positions) for row in rows)
 
 
 PLAIN = RowAlgebra()

@@ -10,7 +10,7 @@ Rows are joined by compat(x, y, z) of the specification: (a, a, a), (?, a, a), (
 The order of answers: which of them stand for which others.
 
 An answer with unknown labels has a *range*: the answers without unknown labels that it stands for.
-u ≤ u' iff u has the label of u', or `?`, at each place, and the range of u' is part of that of u:
+u ≤ u' iff u has the label of u', or `?`, in each column, and the range of u' is part of that of u:
 
 | u        | is below                      | is not below                        |
 |----------|-------------------------------|-------------------------------------|
@@ -152,9 +152,9 @@ def join(
     found = set()
     for one, other in join_pairs(left, left_columns, right, right_columns):
         row = one
-        for at, place in shared:
-            if row[at] != other[place]:
-                both = meet(row[at], other[place])
+        for at, position in shared:
+            if row[at] != other[position]:
+                both = meet(row[at], other[position])
                 if both is None:
                     break
                 row = (*row[:at], both, *row[at + 1 :])
@@ -218,11 +218,11 @@ class AnswerOrder:
         columns = [
             tuple(root.outputs[at] for root in shape.roots) for at in range(len(shape.outputs))
         ]
-        places = [at for at, each in enumerate(columns) if each not in columns[:at]]
+        positions = [at for at, each in enumerate(columns) if each not in columns[:at]]
         self._rows: dict[Answer, list[EncodedRow]] = {}
         for row in rows:
             several = self._rows.setdefault(decode_row(row), [])
-            several.append(tuple(row[at] for at in places))
+            several.append(tuple(row[at] for at in positions))
 
     def most_general(self) -> frozenset[Answer]:
         """Return the minimal answers: those that no other one is more general than."""
@@ -256,7 +256,7 @@ class AnswerOrder:
             return True
         if len(near) < 2:
             return False
-        # No single row covers it, but several may together: split one place into its labels.
+        # No single row covers it, but several may together: split one column into its labels.
         at = next(
             at for at, one in enumerate(row) if not all(_contains(each[at], one) for each in near)
         )

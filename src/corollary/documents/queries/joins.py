@@ -268,7 +268,7 @@ class _Numbering:
                     assert_never(branch)
             shared = prefix & set(numbered[-1].columns)
             if len(shared) > MAX_SHARED_CLASSES:
-                message = f"More than {MAX_SHARED_CLASSES} variables are joined at one place."
+                message = f"More than {MAX_SHARED_CLASSES} variables are joined at one node."
                 raise syntax_error(message, self._span(branch), "split the query", "C1206")
             prefix = (prefix | set(numbered[-1].columns)) & outer.union(*needed[at + 1 :])
             prefixes.append(tuple(sorted(prefix)))

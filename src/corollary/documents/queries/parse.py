@@ -85,7 +85,7 @@ _KINDS = {"text": NodeKind.TEXT, "number": NodeKind.NUMBER, "literal": NodeKind.
 def syntax_error(
     message: str, span: Span | None, note: str | None = None, code: str = "C1200"
 ) -> QuerySyntaxError:
-    """Return the error of a query at a place."""
+    """Return the error of a query at a span."""
     return QuerySyntaxError([Diagnostic(code, message, span, note)])
 
 
@@ -485,7 +485,7 @@ def _check_query(
 ) -> DocumentQuery:
     """Return the query, if its variables are in order."""
     nodes = [node for root in roots for node in nodes_of(root)]
-    places = {name: node.span for node in nodes for name in (node.variable, node.arrival) if name}
+    bound = {name: node.span for node in nodes for name in (node.variable, node.arrival) if name}
     arrivals = [node.arrival for node in nodes if node.arrival]
     compared = [token for each in written for token in each.operands if token.type == "VARIABLE"]
     named = [*compared, *(outputs or ()), *key]
@@ -497,26 +497,26 @@ def _check_query(
             "write it after the test whose label it stands for: `*$x`",
         )
         for token in named
-        if token.text not in places
+        if token.text not in bound
     ]
-    returned = list(places) if outputs is None else [token.text for token in outputs]
+    returned = list(bound) if outputs is None else [token.text for token in outputs]
     spans = {token.text: token.span for token in outputs or ()}
     findings += [
         Diagnostic(
             "C1205",
             f"`${name}` is not bound in every alternative, but it is returned.",
-            spans.get(name, places[name]),
+            spans.get(name, bound[name]),
             "bind it in each, or list what to return: `return …`, `return ()` for yes or no",
         )
         for name in dict.fromkeys(returned)
-        if name in places and not all(name in bound_in(root) for root in roots)
+        if name in bound and not all(name in bound_in(root) for root in roots)
     ]
     equalities, conditions, wrong = _read_conditions(written, arrivals)
     findings += [
         Diagnostic(
             "C1257",
-            f"`${name}` is a time of arrival, and stands at another place, too.",
-            places[name],
+            f"`${name}` is a time of arrival, and stands elsewhere, too.",
+            bound[name],
             "give it a variable of its own, and compare: `where $t - $u <= 1h`",
         )
         for name in dict.fromkeys(arrivals)
@@ -531,14 +531,14 @@ def _check_query(
             "bind it in each, or ask two queries",
         )
         for name in conditions.classes
-        if name in places and not all(name in bound_in(root) for root in roots)
+        if name in bound and not all(name in bound_in(root) for root in roots)
     ]
     joint = [root.kind is NodeKind.COLLECTION for root in roots]
     if any(joint) and not all(joint):
         message = "A path begins at no document, but another one of the query does."
         note = 'begin each with `doc("name")` or `collection()`'
         findings.append(Diagnostic("C1256", message, roots[joint.index(False)].span, note))
-    findings += _wrong_keys([each for each in key if each.text in places], returned)
+    findings += _wrong_keys([each for each in key if each.text in bound], returned)
     if findings:
         raise QuerySyntaxError(findings)
     promised = tuple(token.text for token in key)

@@ -97,7 +97,7 @@ class DocumentQuery:
 
     @property
     def documents(self) -> dict[str, Span | None]:
-        """The documents that it names, with the first place of each."""
+        """The documents that it names, with the first span of each."""
         found: dict[str, Span | None] = {}
         for node in self._sources():
             if node.label is not None:

@@ -104,7 +104,7 @@ class QueryShape:
     Attributes:
         roots: the alternatives.
         outputs: the variables that make an answer.
-        key: the places of those outputs that no two answers have alike; none without a promise.
+        key: the positions of those outputs that no two answers have alike; none without a promise.
     """
 
     roots: tuple[Root, ...]

@@ -20,10 +20,10 @@ def _forms(forest: Forest, forms: dict[tuple[object, ...], int]) -> list[int]:
     """
     below = children_of(forest)
     found = [0] * len(forest)
-    for place in reversed(range(len(forest))):
-        row = forest[place]
-        form = (row.label, row.kind, *sorted(found[child] for child in below[place]))
-        found[place] = forms.setdefault(form, len(forms))
+    for position in reversed(range(len(forest))):
+        row = forest[position]
+        form = (row.label, row.kind, *sorted(found[child] for child in below[position]))
+        found[position] = forms.setdefault(form, len(forms))
     return found
 
 
@@ -116,10 +116,10 @@ class DocumentTree:
             left = [(number, self._form(number, forms)) for number in several]
             chosen = []
             for form in wanted:
-                place = next((at for at, each in enumerate(left) if each[1] == form), None)
-                if place is None:
+                position = next((at for at, each in enumerate(left) if each[1] == form), None)
+                if position is None:
                     break
-                chosen.append(left.pop(place)[0])
+                chosen.append(left.pop(position)[0])
             else:
                 found.update(chosen)
         return found or None
@@ -227,27 +227,27 @@ class DocumentTree:
             return self.time
         return self.arrivals.get(number, self.start)
 
-    def origin_places(self) -> list[list[int]]:
-        """Return the trees that were brought and their calls, by their places in the forest."""
-        places = self._places()
-        return sorted([places[each], places[call]] for each, call in self.origins.items())
+    def origin_positions(self) -> list[list[int]]:
+        """Return the trees that were brought and their calls, by their positions in the forest."""
+        positions = self._positions()
+        return sorted([positions[each], positions[call]] for each, call in self.origins.items())
 
-    def arrival_places(self) -> dict[str, list[int]]:
-        """Return for each time the nodes that came at it, by their places in the forest."""
-        places = self._places() if self.arrivals else {}
+    def arrival_positions(self) -> dict[str, list[int]]:
+        """Return for each time the nodes that came at it, by their positions in the forest."""
+        positions = self._positions() if self.arrivals else {}
         found: dict[str, list[int]] = {}
         for number, at in self.arrivals.items():
-            found.setdefault(at, []).append(places[number])
+            found.setdefault(at, []).append(positions[number])
         return found
 
-    def _places(self) -> dict[int, int]:
-        places: dict[int, int] = {}
+    def _positions(self) -> dict[int, int]:
+        positions: dict[int, int] = {}
         stack = [self.root]
         while stack:
             number = stack.pop()
-            places[number] = len(places)
+            positions[number] = len(positions)
             stack += reversed(self.children[number])
-        return places
+        return positions
 
     def restore_origins(self, saved: Iterable[Iterable[int]]) -> None:
         """Note which nodes of a document that has just been read were brought, and where."""
@@ -274,14 +274,14 @@ class DocumentTree:
     def forest(self, root: int | None = None) -> Forest:
         """Return the document as it is now, or what is below one of its nodes, with the node."""
         root = self.root if root is None else root
-        places: dict[int, int] = {self.parents[root]: ROOT}
+        positions: dict[int, int] = {self.parents[root]: ROOT}
         rows: list[ForestNode] = []
         stack = [root]
         while stack:
             number = stack.pop()
-            places[number] = len(rows)
+            positions[number] = len(rows)
             rows.append(
-                ForestNode(places[self.parents[number]], self.labels[number], self.kinds[number])
+                ForestNode(positions[self.parents[number]], self.labels[number], self.kinds[number])
             )
             stack += reversed(self.children[number])
         return rows

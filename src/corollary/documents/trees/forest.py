@@ -32,7 +32,7 @@ class NodeKind(StrEnum):
 
 
 class ForestNode(NamedTuple):
-    """A node of a forest: the place of its parent in the forest, its label, its kind."""
+    """A node of a forest: the position of its parent in the forest, its label, its kind."""
 
     parent: int
     label: str
@@ -60,12 +60,12 @@ def roots_of(forest: Forest) -> list[ForestNode]:
 
 
 def children_of(forest: Forest) -> list[list[int]]:
-    """Return for each node of a forest the places of its children.
+    """Return for each node of a forest the positions of its children.
 
     Of `r[a !f]` these are `[[1, 2], [], []]`.
     """
     below: list[list[int]] = [[] for _ in forest]
-    for place, row in enumerate(forest):
+    for position, row in enumerate(forest):
         if row.parent != ROOT:
-            below[row.parent].append(place)
+            below[row.parent].append(position)
     return below

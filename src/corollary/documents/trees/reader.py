@@ -61,11 +61,11 @@ def read_terms(text: str, name: str = "document") -> Forest:
     rows: list[ForestNode] = []
     open_at: list[int] = []
     can_open = False
-    place = 0
+    position = 0
     while True:
-        found = _TOKEN.match(text, place)
+        found = _TOKEN.match(text, position)
         assert found is not None  # the last alternative takes anything
-        start, place = found.end() - len(found.group().lstrip()), found.end()
+        start, position = found.end() - len(found.group().lstrip()), found.end()
         parent = open_at[-1] if open_at else ROOT
         kind = found.lastgroup
         if kind == "end":
@@ -113,7 +113,7 @@ def write_terms(forest: Forest) -> str:
     below = children_of(forest)
     parts: list[str] = []
     stack: list[int | str] = []
-    _push(stack, [place for place, row in enumerate(forest) if row.parent == ROOT])
+    _push(stack, [position for position, row in enumerate(forest) if row.parent == ROOT])
     while stack:
         item = stack.pop()
         if isinstance(item, str):
@@ -127,12 +127,12 @@ def write_terms(forest: Forest) -> str:
     return "".join(parts)
 
 
-def _push(stack: list[int | str], places: list[int]) -> None:
-    """Put places on a stack, the first on top, with blanks in between."""
-    for at, place in enumerate(reversed(places)):
+def _push(stack: list[int | str], positions: list[int]) -> None:
+    """Put positions on a stack, the first on top, with blanks in between."""
+    for at, position in enumerate(reversed(positions)):
         if at:
             stack.append(" ")
-        stack.append(place)
+        stack.append(position)
 
 
 def _shown(row: ForestNode) -> str:
@@ -284,7 +284,7 @@ EXTENSIONS = {".xml": "xml", ".json": "json", ".term": "terms", ".terms": "terms
 
 
 def read_forest(
-    place: str | bytes | Path,
+    source: str | bytes | Path,
     reading: ReadOptions,
     name: str = "document",
     *,
@@ -293,7 +293,7 @@ def read_forest(
     """Return the trees of a text, or of a file.
 
     Args:
-        place: a text, or a path; a string with the extension of a file may be a path, too.
+        source: a text, or a path; a string with the extension of a file may be a path, too.
         reading: how it is read.
         name: what messages call the text.
         is_document: whether it is a whole document, not what a function brings.
@@ -302,18 +302,18 @@ def read_forest(
         ActiveDocumentError: it is malformed, or the file cannot be read.
     """
     format_ = reading.format
-    if isinstance(place, Path) or (isinstance(place, str) and _is_path(place)):
-        path = Path(place)
+    if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
+        path = Path(source)
         name, format_ = path.name, format_ or EXTENSIONS.get(path.suffix.lower())
         try:
-            place = path.read_bytes()
+            source = path.read_bytes()
         except OSError as error:
             message = f"`{path}` cannot be read: {error.strerror or error}."
             raise ActiveDocumentError.of("C1229", message) from None
-    format_ = format_ or _format_of(place)
+    format_ = format_ or _format_of(source)
     if format_ == "xml":
-        return read_xml(place, reading, name, is_document=is_document)
-    text = _decode(place, name)
+        return read_xml(source, reading, name, is_document=is_document)
+    text = _decode(source, name)
     if format_ == "json":
         return read_json(text, name, is_document=is_document)
     return read_terms(text, name)

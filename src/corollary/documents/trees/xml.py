@@ -163,12 +163,12 @@ class _RowBuilder:
             self.add_tree(item, parent)
 
     def _element(self, element: Any, above: int, stack: list[tuple[Any, int]]) -> None:
-        place = len(self.rows)
+        position = len(self.rows)
         self.rows.append(ForestNode(above, self._name_of(element.tag)))
         for key, value in element.attrib.items():
-            self.rows.append(ForestNode(place, f"@{self._name_of(key)}", NodeKind.ATTRIBUTE))
+            self.rows.append(ForestNode(position, f"@{self._name_of(key)}", NodeKind.ATTRIBUTE))
             self.rows.append(ForestNode(len(self.rows) - 1, value, NodeKind.TEXT))
-        stack += [(item, place) for item in reversed(self._items(element))]
+        stack += [(item, position) for item in reversed(self._items(element))]
 
     def _items(self, element: Any) -> list[Any]:
         """Return what is directly below an element: elements, and rows of text and calls."""

@@ -2,7 +2,7 @@
 
 What is missing may still come, if a live function is called there; what is too much stays. Every
 call is taken by itself first, which is quick and tells where the trouble is. Functions that are
-called at several places bring the same trees to all of them, so then completions are looked for.
+called at several nodes bring the same trees to all of them, so then completions are looked for.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ SHOWN_MAX = 6
 
 
 def read_document_type(
-    place: Grammar | str | Path | None,
+    declared: Grammar | str | Path | None,
     forest: Forest,
     once: Collection[str],
     types: Mapping[str, FunctionType],
@@ -44,7 +44,7 @@ def read_document_type(
     """Return the type of a document: a grammar, the text of one, or that of a file.
 
     Args:
-        place: the type; None for a document without one.
+        declared: the type; None for a document without one.
         forest: the document.
         once: the functions that answer at most once.
         types: what functions bring.
@@ -53,12 +53,12 @@ def read_document_type(
     Raises:
         ActiveDocumentError: it is malformed, names functions, or there are several documents.
     """
-    if place is None:
+    if declared is None:
         return None
     if forest[0].kind is NodeKind.COLLECTION:
         message = "A document type is for one document, but there are several."
         raise ActiveDocumentError.of("C1246", message, None, "open the document by itself")
-    grammar = place if isinstance(place, Grammar) else read_type(place, "document type")
+    grammar = declared if isinstance(declared, Grammar) else read_type(declared, "document type")
     if named := called_in(grammar):
         message = f"The document type names the function `{min(named)}`."
         note = "leave out `!f`: calls may stand anywhere, and what they bring has to be of the type"
@@ -69,7 +69,7 @@ def read_document_type(
 class Conformance:
     """What is known of the types of a document's nodes, so that updates are checked by themselves.
 
-    Every call is taken by itself; and, for functions that are called at several places, as if they
+    Every call is taken by itself; and, for functions that are called at several nodes, as if they
     brought nothing. If the document has no completion in the first way, it has none. If it has one
     in the second way, it has one. Only between the two the document is checked as a whole.
 
@@ -223,8 +223,8 @@ def check_constraints(
     for each in constraints:
         if isinstance(each, DocumentKey):
             for one, other in each.agreeing_nodes(tree):
-                places = f"`{_place(tree, one)}` and `{_place(tree, other)}` agree"
-                message = f"{cause} violates `{each}`: {places}."
+                agreeing = f"`{_path_of(tree, one)}` and `{_path_of(tree, other)}` agree"
+                message = f"{cause} violates `{each}`: {agreeing}."
                 note = "take one of them out, or let the key have more paths"
                 raise ActiveDocumentError.of("C1248", message, None, note)
     missing = [
@@ -246,8 +246,8 @@ def check_constraints(
     raise ActiveDocumentError.of("C1249", message, None, note)
 
 
-def _place(tree: DocumentTree, number: int) -> str:
-    """Return the path of a node, with its place among those of its label."""
+def _path_of(tree: DocumentTree, number: int) -> str:
+    """Return the path of a node, with its position among those of its label."""
     labels = []
     while number in tree.parents:
         label, above = tree.labels[number], tree.parents[number]

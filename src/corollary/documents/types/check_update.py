@@ -121,22 +121,24 @@ def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
     """
     below = children_of(forest)
     types: list[set[str]] = [{ANY} for _ in forest]
-    for place in reversed(range(len(forest))):
-        row = forest[place]
-        calls = {forest[at].label for at in below[place] if forest[at].kind is NodeKind.FUNCTION}
+    for position in reversed(range(len(forest))):
+        row = forest[position]
+        calls = {forest[at].label for at in below[position] if forest[at].kind is NodeKind.FUNCTION}
         below_types = Counter(
-            frozenset(types[at]) for at in below[place] if forest[at].kind is not NodeKind.FUNCTION
+            frozenset(types[at])
+            for at in below[position]
+            if forest[at].kind is not NodeKind.FUNCTION
         )
         for name in grammar.rules:
             for production in grammar.productions(name):
                 fits = production.has_label(row.label, row.kind) and _may_call(production, calls)
                 if fits and has_fit(production, below_types):
-                    types[place].add(name)
+                    types[position].add(name)
                     break
     return [
         row
-        for place, row in enumerate(forest)
-        if row.parent == ROOT and grammar.start not in types[place]
+        for position, row in enumerate(forest)
+        if row.parent == ROOT and grammar.start not in types[position]
     ]
 
 

@@ -8,7 +8,7 @@ may have to bring trees for certain patterns: *demands*.
 
 | symbol                     | here                                                             |
 |----------------------------|------------------------------------------------------------------|
-| run of the automaton       | a type for each node; a production, with a place for each child  |
+| run of the automaton       | a type for each node; a production, with a slot for each child   |
 | closed node                | nothing can come below it: its types are fixed                   |
 | open node                  | a live function is called at it, or further below                |
 | f with one call            | *local*: what it brings concerns one node                        |
@@ -19,7 +19,7 @@ local function are shared out among trees in every way; each tree may be of the 
 sat({t, type of f}, demands) holds, and what the production still requires may be supplied
 (`content_fit`). The trees of shared functions are chosen beforehand: how many, and which demands
 each of them meets. A node then has, for each type, *profiles*: of which types these trees are to be
-at their places in the subtree. A tree has to be of all of them at once.
+at their positions in the subtree. A tree has to be of all of them at once.
 
 With `r[(a | b), x?]`, the document `r[!f !g]` can get an `a` of `f` or a `b` of `g`, not both.
 
@@ -339,11 +339,11 @@ def shared_out(
 ) -> Iterator[tuple[frozenset[Demand], ...]]:
     """Yield the ways to share demands out among trees: one tree if there may be only one."""
     patterns = sorted(demands, key=lambda each: each.node.number)
-    places = [
+    positions = [
         ((each, False), (each, True)) if each.node.axis is Axis.DESCENDANT else ((each, False),)
         for each in patterns
     ]
-    for chosen in product(*places):
+    for chosen in product(*positions):
         if is_once:
             yield (frozenset(chosen),) if chosen else ()
         else:

@@ -3,11 +3,11 @@
 Children are unordered, and each may be of several types. A production says how many there are of
 each type, l_t ≤ n_t ≤ u_t, and which come together in groups. *Suppliers* may add children.
 
-Without groups that is a bipartite graph between children and places for them. By Mendelsohn and
+Without groups that is a bipartite graph between children and slots for them. By Mendelsohn and
 Dulmage, a matching that covers some nodes on the left and one that covers some on the right make
 one that covers both; so children fit iff
 
-    (1) all children find a place, at most u_t of each type;
+    (1) all children find a slot, at most u_t of each type;
     (2) the l_t required ones of each type can be different children, or supplied ones.
 
 Children of the same types are alike, so they are shipped in bulk: augmenting paths over a few sets
@@ -70,7 +70,7 @@ def has_fit(
     for grown in _with_groups(production.groups, bounds, wanted):
         if budget is not None:
             budget.spend()
-        if _find_places(wanted, grown) and _meet_required(wanted, grown, offers):
+        if _match_children(wanted, grown) and _meet_required(wanted, grown, offers):
             return True
     return False
 
@@ -94,7 +94,7 @@ def _with_groups(
         low, high = 0, total
         while low < high:
             middle = (low + high) // 2
-            if _find_places(wanted, _grown(before, last, middle)):
+            if _match_children(wanted, _grown(before, last, middle)):
                 high = middle
             else:
                 low = middle + 1
@@ -109,14 +109,14 @@ def _grown(bounds: _Bounds, group: Iterable[str], number: int) -> _Bounds:
     return found
 
 
-def _find_places(wanted: Mapping[Types, int], bounds: _Bounds) -> bool:
+def _match_children(wanted: Mapping[Types, int], bounds: _Bounds) -> bool:
     amounts = {types: number for types, number in wanted.items() if number}
     edges = {types: [type_ for type_ in types if bounds[type_][1]] for types in amounts}
-    if all(len(places) == 1 for places in edges.values()):
+    if all(len(slots) == 1 for slots in edges.values()):
         used: Counter[str] = Counter()
-        for types, (place,) in edges.items():
-            used[place] += amounts[types]
-        return all(number <= bounds[place][1] for place, number in used.items())
+        for types, (slot,) in edges.items():
+            used[slot] += amounts[types]
+        return all(number <= bounds[slot][1] for slot, number in used.items())
     return _can_ship(amounts, {type_: most for type_, (_, most) in bounds.items()}, edges)
 
 
@@ -185,8 +185,8 @@ def _augment(
                     flow[each] -= pushed
                 room[right] -= pushed
                 return pushed
-            for (other, place), shipped in flow.items():
-                if place == right and shipped and other != start and other not in moved_by:
+            for (other, slot), shipped in flow.items():
+                if slot == right and shipped and other != start and other not in moved_by:
                     moved_by[other] = right
                     queue.append(other)
     return 0

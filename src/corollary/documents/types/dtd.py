@@ -63,10 +63,10 @@ def read_dtd(text: str, element: str | None = None, name: str = "DTD") -> Gramma
         declared = list(dtd.iterelements())
     except etree.DTDParseError as error:
         line = error.error_log[0] if len(error.error_log) else None
-        place = "" if line is None else f", line {line.line}: {line.message.strip()}"
+        position = "" if line is None else f", line {line.line}: {line.message.strip()}"
         note = "declare elements by `<!ELEMENT name (content)>`"
         raise ActiveDocumentError.of(
-            "C1241", f"`{name}` is not a DTD{place}.", None, note
+            "C1241", f"`{name}` is not a DTD{position}.", None, note
         ) from None
     rules: dict[str, tuple[Production, ...]] = {TEXT: (Production(None, kind=NodeKind.TEXT),)}
     contained: set[str] = set()

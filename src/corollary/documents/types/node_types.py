@@ -263,12 +263,12 @@ def _brought(forest: Forest, rules: TypeRules) -> ContentChange:
     """Return what a forest adds to the children of a node."""
     content: dict[int, Counter[Types]] = {}
     calls: dict[int, Counter[str]] = {}
-    for place in reversed(range(len(forest))):
-        row = forest[place]
+    for position in reversed(range(len(forest))):
+        row = forest[position]
         if row.kind is NodeKind.FUNCTION:
             calls.setdefault(row.parent, Counter())[row.label] += 1
         else:
-            below: Mapping[Types, int] = content.get(place, {})
-            types = rules.types_of(row.label, row.kind, below, calls.get(place, {}))
+            below: Mapping[Types, int] = content.get(position, {})
+            types = rules.types_of(row.label, row.kind, below, calls.get(position, {}))
             content.setdefault(row.parent, Counter())[types] += 1
     return ContentChange(content.get(ROOT, Counter()), calls.get(ROOT, Counter()))

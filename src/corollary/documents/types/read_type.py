@@ -64,18 +64,18 @@ START = "the type"
 """What the type of whole trees is called if it has no name."""
 
 
-def read_type(place: str | Path, name: str = "type") -> Grammar:
+def read_type(source: str | Path, name: str = "type") -> Grammar:
     """Return the type that a text says, or a file; `shop.dtd#order` is the type of one element.
 
     Args:
-        place: the text, or the path of a file.
+        source: the text, or the path of a file.
         name: what messages call the text.
 
     Raises:
         ActiveDocumentError: it is malformed, or the file cannot be read.
     """
-    text, element = str(place), None
-    if isinstance(place, Path) or _is_path(text):
+    text, element = str(source), None
+    if isinstance(source, Path) or _is_path(text):
         path, _, fragment = text.partition("#")
         element, name = fragment or None, Path(path).name
         try:
@@ -181,14 +181,14 @@ class _TypeReader:
     # --- tokens ----------------------------------------------------------------------------------
 
     def _split(self) -> None:
-        text, place = self.source.text, 0
+        text, position = self.source.text, 0
         while True:
-            found = _TOKEN.match(text, place)
+            found = _TOKEN.match(text, position)
             assert found is not None  # the last alternative takes anything
             kind = found.lastgroup or "other"
             written = found[kind]
             length = len(written) + {"quoted": 2, "kind": 2, "call": 1}.get(kind, 0)
-            start, place = found.end() - length, found.end()
+            start, position = found.end() - length, found.end()
             line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
             span = Span(self.source, line, column, line, column + max(1, length))
             if kind == "quoted":

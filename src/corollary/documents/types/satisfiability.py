@@ -10,9 +10,9 @@ a child of its own; those on a single child are met by it together.
 Choices are exclusive: all children are those of one production. A group comes as often as is
 needed, so for matches its members are children of any number, if all of them have trees.
 
-A tree may have to be of several types at once: it is brought to two places, or it is what a
+A tree may have to be of several types at once: it is brought to two nodes, or it is what a
 function may bring and what a document may have. sat({A, B}, H, D) takes a production of each; every
-child takes the place of a child in all of them, and what one of them requires is a child for the
+child stands for a child in all of them, and what one of them requires is a child for the
 others, too. There groups are taken for children of any number: an upper bound, and `is_exact` says
 so.
 
@@ -67,10 +67,10 @@ def is_decided(type_: FunctionType | None, node: Node) -> bool:
 def _can_grow(grammar: Grammar, node: Node) -> bool | None:
     """Whether a grammar has a tree for a query node; None if it takes too long to find out."""
     sat = Satisfiability(grammar, CAN_BRING_LIMITS.budget())
-    places = (False, True) if node.axis is Axis.DESCENDANT else (False,)
+    depths = (False, True) if node.axis is Axis.DESCENDANT else (False,)
     try:
         return any(
-            sat.meets([(each, is_deep)]) for each in expand_alternatives(node) for is_deep in places
+            sat.meets([(each, is_deep)]) for each in expand_alternatives(node) for is_deep in depths
         )
     except (WorkLimitError, RecursionError):
         return None
@@ -202,7 +202,7 @@ class Satisfiability:
             self.is_exact = self.is_exact and not any(each.groups for each in chosen)
             return any(True for _ in self.families(chosen, demands))
         children = self.usable(chosen[0])
-        places = [
+        choices = [
             [
                 (at, is_deep)
                 for at in range(len(children))
@@ -210,7 +210,7 @@ class Satisfiability:
             ]
             for _, can_be_deep in demands
         ]
-        return any(self._holds(children, demands, each) for each in product(*places))
+        return any(self._holds(children, demands, each) for each in product(*choices))
 
     def _holds(
         self, children: Sequence[Child], demands: list[Demand], chosen: tuple[tuple[int, bool], ...]
@@ -242,13 +242,13 @@ class Satisfiability:
 
 
 _Slots = tuple[int, ...]
-"""For each production, the place among its children that a child takes."""
+"""For each production, the slot among its children that a child takes."""
 
 
 class _FamilySearch:
     """Finds the children of a tree that is of several productions at once.
 
-    Every child takes a place in each production; a place for a single child is taken once.
+    Every child takes a slot in each production; a slot for a single child is taken once.
     """
 
     def __init__(
@@ -275,8 +275,8 @@ class _FamilySearch:
         if needed is None:
             yield [self._types(slots) for slots, _ in self._family]
             return
-        production, place = needed
-        for slots in self._free_slots({production: place}):
+        production, slot = needed
+        for slots in self._free_slots({production: slot}):
             yield from self._with_child(slots, [], [])
 
     def _with_demand(
@@ -297,7 +297,7 @@ class _FamilySearch:
             self._family.pop()
 
     def _types(self, slots: _Slots) -> TypeNames:
-        return frozenset(self._children[at][place].type for at, place in enumerate(slots)) - {ANY}
+        return frozenset(self._children[at][slot].type for at, slot in enumerate(slots)) - {ANY}
 
     def _free_slots(self, fixed: dict[int, int]) -> Iterator[_Slots]:
         options = []
@@ -305,18 +305,18 @@ class _FamilySearch:
             taken = {slots[at] for slots, _ in self._family}
             options.append(
                 [
-                    place
-                    for place, child in enumerate(children)
-                    if fixed.get(at, place) == place and not (child.is_single and place in taken)
+                    slot
+                    for slot, child in enumerate(children)
+                    if fixed.get(at, slot) == slot and not (child.is_single and slot in taken)
                 ]
             )
         return product(*options)
 
     def _unmet(self) -> tuple[int, int] | None:
-        """Return a place that has to be taken, and is not: of which production, and where."""
+        """Return a slot that has to be taken, and is not: of which production, and where."""
         for at, children in enumerate(self._children):
             taken = {slots[at] for slots, _ in self._family}
-            for place, child in enumerate(children):
-                if child.is_required and place not in taken:
-                    return at, place
+            for slot, child in enumerate(children):
+                if child.is_required and slot not in taken:
+                    return at, slot
         return None
