@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from corollary.core.cardinality import UNMEASURED_ROWS, fan_out, unmeasured_values
 from corollary.data_class import dataclass
-
-UNMEASURED_ROWS = 1000
-"""The number of tuples that is assumed for a relation that was never measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +29,7 @@ class Statistics:
         """
         rows = float(self.rows.get(relation, UNMEASURED_ROWS))
         distinct = self.distinct.get(relation, ())
-        for column in bound:
-            # Columns count as independent; one that was never measured as the root of the rows,
-            # such as a column that a view gets just now.
+        for column in bound:  # one that was never measured is a column that a view gets just now
             is_measured = column < len(distinct)
-            rows /= max(1.0, float(distinct[column])) if is_measured else rows**0.5 or 1.0
+            rows = fan_out(rows, [distinct[column] if is_measured else unmeasured_values(rows)])
         return rows

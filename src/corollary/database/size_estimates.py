@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.cardinality import UNMEASURED_ROWS, unmeasured_values
 from corollary.core.logic import Rule
 from corollary.core.program import NormalProgram
-from corollary.core.statistics import UNMEASURED_ROWS, Statistics
+from corollary.core.statistics import Statistics
 
 
 def query_sizes(program: NormalProgram, size: Callable[[str], int]) -> dict[str, int]:
@@ -90,5 +91,5 @@ def _estimate(
             if slot in each.slots
             if (known := distinct.get(each.relation))
         ]
-        found.append(min(values, default=max(1, int(size**0.5))))
+        found.append(min(values, default=int(unmeasured_values(size))))
     return size, tuple(found)

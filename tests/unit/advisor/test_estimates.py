@@ -19,7 +19,7 @@ from corollary.advisor.check.measurement import (
     withdraw_small_gains,
 )
 from corollary.advisor.consultation import consult
-from corollary.advisor.cost.cardinality import remaining_values
+from corollary.core.cardinality import remaining_values
 from corollary.database.database import Database, state_of
 from support.spark.in_process_partitions import RowsElsewhere
 

@@ -4,12 +4,12 @@
     U = max(d(S), d(L)) for one column, and for a reference to a key: the smaller set of values is
         contained in the larger one, as they were before conditions and joins removed some of them
     U = Π over x ∈ X of max(V(S, x), V(L, x)) otherwise
-    a fraction d(L) / U of the rows of S has a partner, d(S) / U of those of L
-    of V values in N rows, V · (1 − (1 − f)^(N / V)) remain among a fraction f of the rows (Yao)
+    a fraction d(L) / U of the rows of S has a partner, d(S) / U of those of L; the values that
+    remain among them are estimated as Yao does (`core/cardinality.py`)
 
 A projection on Z keeps all n rows if Z determines the other columns; if one column determines Z, it
 has one row for each value of that column. Only where neither holds, n rows are thrown into the D
-combinations of values that there can be: D · (1 − (1 − 1/D)^n) are hit (occupancy).
+combinations of values that there can be (occupancy).
 
 | symbol | name here |
 |---|---|
@@ -18,18 +18,17 @@ combinations of values that there can be: D · (1 − (1 − 1/D)^n) are hit (oc
 | f | `matched`, and `JoinState.remaining` over all joins so far |
 | maximum frequency of a value | `Cardinality.max_frequency`: bounds a join from above |
 
-S. Yao: Approximating block accesses in database organizations. CACM 20(4), 1977.
-
     orders(o, c), o the key, 1,000 rows, 100 customers     π_o: 1,000 rows   π_c: 100 rows
     joined with customer(c, n), 50 rows, c the key         500 rows, 50 customers
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from math import expm1, inf, log1p, prod
+from math import inf, prod
 
 from corollary.advisor.model.shapes import Masks, NodeShape, VariableBits, closure, generators
 from corollary.advisor.search_limit import is_search_over
+from corollary.core.cardinality import distinct_rows, remaining_values
 from corollary.data_class import dataclass
 
 ORDERED_MAX_LITERALS = 7
@@ -300,29 +299,3 @@ def _values_after_join(
             )
         found[name] = max(1.0, least)
     return found
-
-
-def remaining_values(values: float, rows: float, fraction: float) -> float:
-    """Return how many of some values in some rows remain in a fraction of the rows.
-
-    >>> round(remaining_values(1000, 1000, 0.3)), round(remaining_values(10, 1000, 0.3))
-    (300, 10)
-    """
-    if fraction >= 1.0 or values <= 0.0:
-        return values
-    if fraction <= 0.0:
-        return min(values, 1.0)
-    each = max(1.0, rows / values)
-    return max(min(1.0, values), -values * expm1(each * log1p(-fraction)))
-
-
-def distinct_rows(rows: float, combinations: float) -> float:
-    """Return the expected number of distinct rows, drawn from a number of combinations.
-
-    >>> round(distinct_rows(1000, 10)), round(distinct_rows(10, 1e12))
-    (10, 10)
-    """
-    if combinations <= 1.0:
-        return min(rows, 1.0)
-    # D · (1 − (1 − 1/D)^n) without cancellation for large D.
-    return min(rows, -combinations * expm1(rows * log1p(-1.0 / combinations)))

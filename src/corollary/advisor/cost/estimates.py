@@ -11,12 +11,12 @@ from corollary.advisor.cost.cardinality import (
     Cardinality,
     JoinEstimate,
     JoinOrderSearch,
-    remaining_values,
 )
 from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
+from corollary.core.cardinality import UNMEASURED_ROWS, remaining_values, unmeasured_values
 from corollary.core.logic import (
     MIRRORED_OPERATORS,
     BodyItem,
@@ -27,7 +27,6 @@ from corollary.core.logic import (
     Value,
     Variable,
 )
-from corollary.core.statistics import UNMEASURED_ROWS
 
 FILTER_SELECTIVITY = 0.5
 """The fraction of rows that is assumed to pass a comparison or a negated literal."""
@@ -142,7 +141,7 @@ class Estimator:
             arity = 0 if relation is None else relation.arity
             rows = self.sizes.rows.get(name)
             guess = float(UNMEASURED_ROWS if rows is None else rows)
-            unknown = {f"{at}": guess**0.5 for at in range(arity)}
+            unknown = {f"{at}": unmeasured_values(guess) for at in range(arity)}
             self._relations[name] = Cardinality(guess, unknown)  # what recursive rules read
             if rows is None and name in self._scheme.clauses:
                 found = self._estimate_rules(name, arity)
@@ -172,7 +171,7 @@ class Estimator:
         base = self._relation(node.relation)
         fraction, distinct, frequencies = 1.0, dict[str, float](), dict[str, float]()
         for at, slot in enumerate(node.slots):
-            values = base.distinct.get(f"{at}", max(1.0, base.rows**0.5))
+            values = base.distinct.get(f"{at}", unmeasured_values(base.rows))
             if isinstance(slot, Constant):
                 fraction *= self.sizes.constant_fraction(node.relation, at, slot.value, values)
             elif isinstance(slot, Variable) and slot.name in distinct:

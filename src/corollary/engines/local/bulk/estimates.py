@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from math import prod
 
+from corollary.core.cardinality import fan_out
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.logic import Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
@@ -99,11 +100,11 @@ class RowEstimates:
         relation = stage.source.relation
         size = self._tables[relation].size(stage.source.state)
         distinct = self._distinct_values(relation, size) if size else (0,) * len(stage.slots)
-        fan_out = float(size)
+        bound: list[float] = []
         for slot, found in zip(stage.slots, distinct, strict=True):
             if isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in values):
-                fan_out /= max(1, found)
+                bound.append(found)
             if isinstance(slot, Variable):
                 few = max(1, min(found, size))
                 values[slot.name] = min(values.get(slot.name, few), few)
-        return fan_out
+        return fan_out(size, bound)
