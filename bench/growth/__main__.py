@@ -22,7 +22,7 @@ from bench.growth import sales_files
 from bench.jobs import Session, session
 from bench.process import ProcessWatch
 from corollary.database.database import Database
-from corollary.engines.spark.partitioned import partitioning
+from corollary.engines.spark.relation import partitioning
 
 CHANGED = 1_000
 DRIVER_MEMORY = "32M"

@@ -15,7 +15,7 @@ from corollary.database.access.principals import OWNER, Principal
 from corollary.database.options import PROBING
 from corollary.engines.spark import jobs
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.partitioned import open_partition, source
+from corollary.engines.spark.relation import open_partition, source
 from corollary.errors import InputError
 from corollary.serve.answers import ServiceError
 from corollary.serve.commands import CommandRequest

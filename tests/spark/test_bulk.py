@@ -16,7 +16,7 @@ import corollary
 from corollary.core.engine import TUPLE_BYTES
 from corollary.database.database import state_of
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.partitioned import partitioning
+from corollary.engines.spark.relation import partitioning
 from corollary.errors import CorollaryError, EvaluationError
 from support.spark.in_process_partitions import forbid_collecting
 

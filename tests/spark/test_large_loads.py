@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import corollary
 from corollary.core.arrow import to_python
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle
+from corollary.engines.spark.relation import handle
 from corollary.errors import InputError
 from corollary.warehouse.sources import portions
 from corollary.warehouse.sources.tasks import task_reading

@@ -13,9 +13,10 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark import stratum
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.partitioned import handle, stratum
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation import handle
+from corollary.engines.spark.relation.source import PartitionSource
 from corollary.errors import InputError, LimitError
 from oracles.evaluation import evaluate
 from support.spark.in_process_partitions import share_out

@@ -15,7 +15,7 @@ import pytest
 
 import corollary
 from corollary.engines.spark.bulk import queries, steps
-from corollary.engines.spark.partitioned import partition_files
+from corollary.engines.spark.relation import files as partition_files
 from support.spark.in_process_partitions import forbid_collecting
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from corollary.core.arrow import to_python
 from corollary.database import warehouse_store
 from corollary.database.upkeep.verify import verify
 from corollary.database.writing import bag_operations
-from corollary.engines.spark.partitioned import handle
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation import handle
+from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.source import PartitionSource
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files import multi_file_table
 from corollary.warehouse.publishing import published_files

@@ -17,8 +17,9 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle, open_partition, stratum
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark import stratum
+from corollary.engines.spark.relation import handle, open_partition
+from corollary.engines.spark.relation.source import PartitionSource
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
 from corollary.warehouse.publishing import published_files

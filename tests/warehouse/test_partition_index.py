@@ -14,8 +14,8 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import source
-from corollary.engines.spark.partitioned.fetched_files import CACHE_VARIABLE, ORIGIN_SUFFIX
+from corollary.engines.spark.relation import source
+from corollary.engines.spark.relation.fetched_files import CACHE_VARIABLE, ORIGIN_SUFFIX
 from corollary.errors import WarehouseError
 from corollary.warehouse import partition_index
 from corollary.warehouse.files.object_path import ObjectPath

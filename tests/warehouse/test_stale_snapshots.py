@@ -16,7 +16,7 @@ from corollary.database import warehouse_store
 from corollary.database.database import Database
 from corollary.database.upkeep.retention import Retention, collect, fold_at
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle
+from corollary.engines.spark.relation import handle
 from corollary.warehouse import stale_snapshots
 from corollary.warehouse.warehouse import Warehouse
 from support.spark.in_process_partitions import forbid_collecting, share_out

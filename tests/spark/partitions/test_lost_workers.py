@@ -15,7 +15,8 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import state_of
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark.partitioned import handle, partition_files, source
+from corollary.engines.spark.relation import files as partition_files
+from corollary.engines.spark.relation import handle, source
 from support.warehouse_scenarios import store_of
 
 pytestmark = pytest.mark.spark

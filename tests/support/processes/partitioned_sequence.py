@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corollary.engines.spark.partitioned import handle, partition_files, source
+from corollary.engines.spark.relation import files as partition_files
+from corollary.engines.spark.relation import handle, source
 from support.processes.crash_sequence import nurse, run
 from support.spark.in_process_partitions import InProcess, share_out
 

@@ -24,13 +24,10 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database import opening
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark import stratum
 from corollary.engines.spark.engine import SparkEngine
-from corollary.engines.spark.partitioned import (
-    handle,
-    partition_files,
-    source,
-    stratum,
-)
+from corollary.engines.spark.relation import files as partition_files
+from corollary.engines.spark.relation import handle, source
 from support.cases.change_runs import CASES, run_case
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
 from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
@@ -58,7 +55,7 @@ EVERY = 5
 """In one in so many of the cases and programs, an executor is lost."""
 EDGES = [(n, n + 1) for n in range(NODES)] + [(n, n // 2) for n in range(0, NODES, 7)]
 
-OPERATIONS = "corollary.engines.spark.partitioned.operations"
+OPERATIONS = "corollary.engines.spark.operations"
 FEW = (
     (handle, "DISTRIBUTED_MIN_TUPLES"),
     (stratum, "INLINE_MAX_TUPLES"),
@@ -66,7 +63,7 @@ FEW = (
     (partition_files, "FOLD_MIN_TUPLES"),
 )
 """From here on, few tuples are treated as many are."""
-PLANS = "corollary.engines.spark.partitioned.stratum:RunStratum.run"
+PLANS = "corollary.engines.spark.stratum:RunStratum.run"
 PUBLISHED = "corollary.warehouse.publishing.published_files:PublishedFileWriter.__call__"
 STORED = "corollary.warehouse.files.multi_file_table:TableFileWriter.__call__"
 POINTS = {

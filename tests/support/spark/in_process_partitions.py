@@ -23,17 +23,11 @@ from corollary.core.engine import (
 )
 from corollary.database import opening
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.spark import engine, placer
+from corollary.engines.spark import engine, placer, stratum
 from corollary.engines.spark.jobs import Task, partitions_of
-from corollary.engines.spark.partitioned import (
-    handle,
-    open_partition,
-    partition_files,
-    partitioning,
-    source,
-    stratum,
-)
-from corollary.engines.spark.partitioned.run import PartitionedRun
+from corollary.engines.spark.relation import files as partition_files
+from corollary.engines.spark.relation import handle, open_partition, partitioning, source
+from corollary.engines.spark.runs import PartitionedRun
 
 SHARES = 3
 

@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import Relation
 from corollary.core.types import Kind, Type
-from corollary.engines.spark import placer
+from corollary.engines.spark import placer, stratum
 from corollary.engines.spark.jobs import partitions_of
-from corollary.engines.spark.partitioned import (
-    handle,
-    partition_files,
-    partitioning,
-    stratum,
-)
+from corollary.engines.spark.relation import files as partition_files
+from corollary.engines.spark.relation import handle, partitioning
 from support.cases.change_runs import CASES, VARIANTS, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried

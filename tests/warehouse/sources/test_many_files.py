@@ -22,7 +22,7 @@ from corollary.database.intake.pipeline import Inputs, PartRows
 from corollary.database.intake.pipeline import run as run_pipeline
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.engines.local.engine import LocalEngine
-from corollary.engines.spark.partitioned import handle
+from corollary.engines.spark.relation import handle
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile

@@ -41,6 +41,7 @@ from corollary.engines.local.storage.layout import LayoutFamily
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import recode_table
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.exchange import build_partitions
 from corollary.engines.spark.jobs import (
     SCAN_MAX_TUPLES,
     Execution,
@@ -49,7 +50,8 @@ from corollary.engines.spark.jobs import (
     SparkTaskPool,
     Task,
 )
-from corollary.engines.spark.partitioned.contents import (
+from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer, is_change_relation
+from corollary.engines.spark.relation.contents import (
     WIDER_BITS,
     PartitionedContents,
     PartitionPlace,
@@ -58,16 +60,14 @@ from corollary.engines.spark.partitioned.contents import (
     fetch_lookups,
     working_relation,
 )
-from corollary.engines.spark.partitioned.dependencies import find_clashes, find_violations
-from corollary.engines.spark.partitioned.fetched_files import ORIGIN_SUFFIX, remove
-from corollary.engines.spark.partitioned.handle import PartitionedHandle
-from corollary.engines.spark.partitioned.loading import build_partitions
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.run import LayoutExceeded
-from corollary.engines.spark.partitioned.saved_files import restore_files, save_files
-from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer, is_change_relation
+from corollary.engines.spark.relation.dependencies import find_clashes, find_violations
+from corollary.engines.spark.relation.fetched_files import ORIGIN_SUFFIX, remove
+from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.handle import PartitionedHandle
+from corollary.engines.spark.relation.manifest import restore_files, save_files
+from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.resources import SparkResources
+from corollary.engines.spark.runs import LayoutExceeded
 from corollary.engines.spark.session import parallelism_of
 from corollary.engines.spark.task_strata import TaskStrata
 from corollary.rewrite.partitions import PARTITIONS

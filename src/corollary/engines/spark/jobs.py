@@ -18,9 +18,9 @@ from corollary.core.engine import Item, MapResult, PartitionsOf
 from corollary.core.program import Relation
 from corollary.core.recorder import JobRecord, Recorder
 from corollary.data_class import dataclass
-from corollary.engines.spark.partitioned import operations
-from corollary.engines.spark.partitioned.operations import PartitionAddress, PartitionOperation
-from corollary.engines.spark.partitioned.partitioning import partition_count, partition_of
+from corollary.engines.spark import operations
+from corollary.engines.spark.operations import PartitionAddress, PartitionOperation
+from corollary.engines.spark.relation.partitioning import partition_count, partition_of
 from corollary.errors import SCAN_REFUSED, CorollaryError, InputError
 
 Task = Callable[[int], bytes]

@@ -20,24 +20,25 @@ from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
 from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.local.storage.table import Table
-from corollary.engines.spark.partitioned.change_files import write_change
-from corollary.engines.spark.partitioned.contents import (
+from corollary.engines.spark.operations import PartitionAddress, from_bytes
+from corollary.engines.spark.placer import is_change_relation
+from corollary.engines.spark.relation.change_files import write_change
+from corollary.engines.spark.relation.contents import (
     PartitionedContents,
     PartitionPlace,
     contents_of,
 )
-from corollary.engines.spark.partitioned.handle import is_distributed
-from corollary.engines.spark.partitioned.open_partition import new_name, write_partition
-from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
     append_changes,
 )
-from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.partitioned.staged_change import StagedChange, stage_partitions
-from corollary.engines.spark.partitioned.stratum import (
+from corollary.engines.spark.relation.handle import is_distributed
+from corollary.engines.spark.relation.open_partition import new_name, write_partition
+from corollary.engines.spark.relation.source import PartitionSource
+from corollary.engines.spark.relation.staged_change import StagedChange, stage_partitions
+from corollary.engines.spark.stratum import (
     PlanRelation,
     PlanRequest,
     RelationChange,
@@ -48,7 +49,6 @@ from corollary.engines.spark.partitioned.stratum import (
     split_change,
     subplan,
 )
-from corollary.engines.spark.placer import is_change_relation
 from corollary.rewrite.partitions import PARTITIONS
 
 PLAN_CACHE_ENTRIES = 64

@@ -14,7 +14,7 @@ from corollary.database import opening
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
 from corollary.engines.spark import engine as spark_engine
-from corollary.engines.spark.partitioned import contents
+from corollary.engines.spark.relation import contents
 from corollary.errors import InputError
 from corollary.explain.forecast import forecast_as_json, print_forecast
 from support.spark.in_process_partitions import InProcess, forbid_collecting, share_out

@@ -14,7 +14,7 @@ from corollary.database.forecast import forecast_for_database
 from corollary.engines.local.evaluation import pipelines, prefetch
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.partitioned import source
+from corollary.engines.spark.relation import source
 from corollary.explain.forecast import print_forecast
 from support.spark.in_process_partitions import share_out
 

@@ -11,7 +11,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import NUMBER, SYMBOL
-from corollary.engines.spark.partitioned.contents import contents_of
+from corollary.engines.spark.relation.contents import contents_of
 from support.spark.in_process_partitions import InProcess
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)

@@ -16,20 +16,20 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.partitioned import change_files, partitioning
-from corollary.engines.spark.partitioned import open_partition as opening
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation import change_files, partitioning
+from corollary.engines.spark.relation import open_partition as opening
+from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation.partitioning import (
     Partitioning,
     partition_count,
     partition_of,
     split_table,
 )
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource
 from support.spark.in_process_partitions import matching, present, run_here
 
 PAIRS = Relation("p", ("x", "name"), (NUMBER.with_null(True), SYMBOL), False)

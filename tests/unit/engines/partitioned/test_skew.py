@@ -15,18 +15,19 @@ from corollary.core.arrow import DependencyCheck, from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import state_of
+from corollary.engines.spark import exchange
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.partitioned import loading, partitioning
-from corollary.engines.spark.partitioned.dependencies import violations_in
-from corollary.engines.spark.partitioned.open_partition import ranges_of
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation import partitioning
+from corollary.engines.spark.relation.dependencies import violations_in
+from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.open_partition import ranges_of
+from corollary.engines.spark.relation.partitioning import (
     HeavyValues,
     Partitioning,
     choose_heavy,
     measure_values,
 )
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource
 from support.spark.in_process_partitions import (
     InProcess,
     RepeatedRows,
@@ -137,17 +138,17 @@ def test_a_load_is_spread_before_a_task_gets_all(
     tmp_path: Path, jobs: PartitionJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gathered: list[int] = []
-    write = loading.operations.write_partition
+    write = exchange.write_partition
 
     def counted(*arguments: Any) -> Any:
         gathered.append(arguments[-1].num_rows)
         return write(*arguments)
 
-    monkeypatch.setattr(loading.operations, "write_partition", counted)
+    monkeypatch.setattr(exchange, "write_partition", counted)
     rows = visits(1500)
     handle = RepeatedRows(from_python(rows, VISITS))
     root = str(tmp_path)
-    files = loading.build_partitions(handle, VISITS, [(2, 0, 1)], root, jobs)
+    files = exchange.build_partitions(handle, VISITS, [(2, 0, 1)], root, jobs)
     check(files, jobs, set(rows))
     assert max(gathered) < 4 * partitioning.PARTITION_TUPLES
     arranged = PartitionSource(files, jobs).arranged((1, 0, 2))

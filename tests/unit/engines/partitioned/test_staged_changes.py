@@ -15,8 +15,8 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.database.database import state_of
-from corollary.engines.spark.partitioned.contents import contents_of
-from corollary.engines.spark.partitioned.handle import RemoteTuples
+from corollary.engines.spark.relation.contents import contents_of
+from corollary.engines.spark.relation.handle import RemoteTuples
 from corollary.errors import ConstraintError
 from support.maintained_database import Judged
 from support.spark.in_process_partitions import (

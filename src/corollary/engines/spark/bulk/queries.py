@@ -22,7 +22,7 @@ from corollary.engines.spark.bulk.writing import (
     write_partitions,
 )
 from corollary.engines.spark.frames import arrow_frame
-from corollary.engines.spark.partitioned.contents import PartitionPlace, contents_in
+from corollary.engines.spark.relation.contents import PartitionPlace, contents_in
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
 from corollary.sqlgen.compiled import InputTable

@@ -10,14 +10,14 @@ from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.bulk.spark_columns import column_names, schema_text, to_spark
-from corollary.engines.spark.partitioned.change_files import read_change
-from corollary.engines.spark.partitioned.open_partition import (
+from corollary.engines.spark.exchange import split_bytes
+from corollary.engines.spark.operations import from_bytes
+from corollary.engines.spark.relation.change_files import read_change
+from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.open_partition import (
     PartitionEngine,
     read_partition,
 )
-from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
-from corollary.engines.spark.partitioned.partitioning import split_table
 from corollary.sqlgen.query_frames import UNIT
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ def partition_frame(
 ) -> "DataFrame":
     """Return columns of a partitioned relation, with its open change, as a frame."""
     part, relation = files.sets[0], files.relation
-    changes = [
-        {number: to_bytes(rows) for number, rows in split_table(each, relation, part.partitioning)}
-        for each in (added, removed)
-    ]
+    changes = [split_bytes(each, relation, part.partitioning) for each in (added, removed)]
     used = {number for number, stored in enumerate(part.partitions) if stored.files}
     numbers = tuple(sorted(used | changes[0].keys())) or (0,)
     names, types = column_names(relation.types), relation.types

@@ -54,20 +54,21 @@ from corollary.engines.spark.bulk.writing import (
     WritePartitions,
     WrittenPartition,
 )
-from corollary.engines.spark.partitioned.contents import (
+from corollary.engines.spark.exchange import split_bytes
+from corollary.engines.spark.operations import from_bytes
+from corollary.engines.spark.relation.contents import (
     TupleSet,
     contents_in,
     contents_of,
     working_relation,
 )
-from corollary.engines.spark.partitioned.handle import RemoteTuples
-from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import Partitioning, split_table
+from corollary.engines.spark.relation.handle import RemoteTuples
+from corollary.engines.spark.relation.partitioning import Partitioning
 from corollary.sqlgen.compiled import NotCompiled
 
 
@@ -362,17 +363,12 @@ class SparkSteps:
         """Return the tuples of a relation that a result leaves out."""
         table = self._tables[reference.relation]
         relation = working_relation(reference.relation, types)
-
-        def split(rows: pa.Table) -> dict[int, bytes]:
-            return {
-                number: to_bytes(each) for number, each in split_table(rows, relation, partitioning)
-            }
-
         if (contents := contents_in(table, reference.state)) is not None:
             files, added, removed = contents.parts(reference.state)
-            return KnownTuples(files, split(added), split(removed))
+            changes = (split_bytes(each, relation, partitioning) for each in (added, removed))
+            return KnownTuples(files, *changes)
         rows = read_table(table, reference.state, self._queries.dictionary)
-        return KnownTuples(None, split(rows), {})
+        return KnownTuples(None, split_bytes(rows, relation, partitioning), {})
 
     def _partitioning(self, result: "_Result") -> Partitioning:
         """Return how a result is partitioned: as what it is compared with, or will be part of."""

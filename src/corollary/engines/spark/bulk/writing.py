@@ -30,19 +30,19 @@ from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.bulk.reading import find_rows
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark
-from corollary.engines.spark.partitioned.change_files import write_change
-from corollary.engines.spark.partitioned.open_partition import (
-    new_name,
-    open_partition,
-    own_ranges,
-)
-from corollary.engines.spark.partitioned.operations import from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.operations import from_bytes, to_bytes
+from corollary.engines.spark.relation.change_files import write_change
+from corollary.engines.spark.relation.files import (
     ColumnRanges,
     PartitionedFiles,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import Partitioning
+from corollary.engines.spark.relation.open_partition import (
+    new_name,
+    open_partition,
+    own_ranges,
+)
+from corollary.engines.spark.relation.partitioning import Partitioning
 from corollary.sqlgen.compiled import MARK
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ The driver knows the names and counts of these files; tasks make them, and read 
 REMOVED. NEW is the files of OLD and these, so that a commit has nothing left to write.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,28 +12,22 @@ import pyarrow as pa
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.partitioned.change_operations import (
-    ChangePartition,
-    GatherChange,
-    GivenTuples,
-    ScatterChange,
-)
-from corollary.engines.spark.partitioned.loading import remove_files
-from corollary.engines.spark.partitioned.operations import (
-    PartitionAddress,
+from corollary.engines.spark.exchange import (
     PiecesByPartition,
-    to_bytes,
+    remove_files,
+    scatter_changes,
+    split_bytes,
 )
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.jobs import PartitionJobs
+from corollary.engines.spark.operations import ChangePartition, GivenTuples, PartitionAddress
+from corollary.engines.spark.relation.files import (
     PartitionChange,
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
     append_changes,
 )
-from corollary.engines.spark.partitioned.partitioning import split_table
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource
 
 Given = Mapping[int, GivenTuples]
 """The tuples that a change is made of, by partition of the first set."""
@@ -90,7 +84,7 @@ class StagedChange:
         """Return the change with the orders of a set of the relation; the set may be new."""
         known = next((each for each in self.files.sets if each.lead == part.lead), None)
         if known is None:
-            return StagedChange(_with_sets(self.files, [part], jobs))
+            return StagedChange(scatter_changes(self.files, [part], jobs))
         return StagedChange(self.files.with_set(replace(known, orders=part.orders)))
 
 
@@ -107,8 +101,8 @@ def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTupl
 
 def rows_by_partition(source: PartitionSource, rows: pa.Table) -> dict[int, GivenTuples]:
     """Return tuples of the driver by partition."""
-    split = split_table(rows, source.files.relation, source.files.sets[0].partitioning)
-    return {number: GivenTuples(rows=to_bytes(each)) for number, each in split}
+    split = split_bytes(rows, source.files.relation, source.files.sets[0].partitioning)
+    return {number: GivenTuples(rows=each) for number, each in split.items()}
 
 
 def partitions_of_files(source: PartitionSource, files: PartitionedFiles) -> Given | None:
@@ -147,7 +141,7 @@ def stage_change(
     files, jobs = source.files, source.jobs
     part, relation = files.sets[0], files.relation
     added, removed = (
-        {number: to_bytes(each) for number, each in split_table(rows, relation, part.partitioning)}
+        split_bytes(rows, relation, part.partitioning)
         for rows in here or (source.no_rows, source.no_rows)
     )
     kept = {} if before is None else dict(enumerate(before.files.sets[0].partitions))
@@ -172,50 +166,12 @@ def stage_change(
     made = {address.number: each for (address, _), each in zip(tasks, results, strict=True)}
     first = replace(files, sets=(part.emptied().with_partitions(kept | made),))
     remove_files(files.root, (name for each in given.values() for name in each.pieces))
-    return StagedChange(_with_sets(first, files.sets[1:], jobs))
+    return StagedChange(scatter_changes(first, files.sets[1:], jobs))
 
 
 def stage_partitions(source: PartitionSource, part: PartitionSet) -> StagedChange:
     """Return a change whose files there are for one set; two more jobs if there are others."""
     others = [each for each in source.files.sets if each.lead != part.lead]
-    files = _with_sets(replace(source.files, sets=(part,)), others, source.jobs)
+    files = scatter_changes(replace(source.files, sets=(part,)), others, source.jobs)
     made = {each.lead: each for each in files.sets}
     return StagedChange(replace(files, sets=tuple(made[each.lead] for each in source.files.sets)))
-
-
-def _with_sets(
-    files: PartitionedFiles, wanted: Sequence[PartitionSet], jobs: PartitionJobs
-) -> PartitionedFiles:
-    """Return the files of a change with sets like some of its relation; two jobs for all."""
-    if not wanted:
-        return files
-    part, relation = files.sets[0], files.relation
-    partitionings = tuple(each.partitioning for each in wanted)
-    scattered = [
-        (PartitionAddress.of(files, part, number), ScatterChange(change, partitionings))
-        for number, stored in enumerate(part.partitions)
-        for change in stored.changes
-    ]
-    pieces: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
-    for made in jobs.run(scattered, f"arrange {relation.name}"):
-        for side, each in ((side, each) for side, some in enumerate(made) for each in some):
-            pieces.setdefault((each.lead, each.number), ([], []))[side].append(each.name)
-    orders = {each.lead: each.orders for each in wanted}
-    gathered = [
-        (
-            PartitionAddress(files.root, relation, orders[lead], number, StoredPartition()),
-            GatherChange(*map(tuple, sides)),
-        )
-        for (lead, number), sides in pieces.items()
-    ]
-    results = jobs.run(gathered, f"arrange {relation.name}")
-    for each in wanted:
-        found = {
-            address.number: stored
-            for (address, _), stored in zip(gathered, results, strict=True)
-            if address.orders[0][0] == each.lead
-        }
-        files = files.with_set(each.emptied().with_partitions(found))
-    names = (name for sides in pieces.values() for each in sides for name in each)
-    remove_files(files.root, names)
-    return files

@@ -13,22 +13,26 @@ from corollary.core.engine import ValueRange
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
-from corollary.engines.spark.jobs import PartitionJobs, PartitionTask
-from corollary.engines.spark.partitioned import operations
-from corollary.engines.spark.partitioned.change_files import write_changes
-from corollary.engines.spark.partitioned.change_operations import (
-    GatherChange,
+from corollary.engines.spark import operations
+from corollary.engines.spark.exchange import (
+    MeasureLead,
+    Scatter,
+    gather,
+    gather_pieces,
+    split_bytes,
 )
-from corollary.engines.spark.partitioned.loading import gather_pieces, remove_files
-from corollary.engines.spark.partitioned.open_partition import new_name
-from corollary.engines.spark.partitioned.operations import PartitionAddress, from_bytes, to_bytes
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.jobs import PartitionJobs, PartitionTask
+from corollary.engines.spark.operations import PartitionAddress, from_bytes, to_bytes
+from corollary.engines.spark.relation.change_files import write_changes
+from corollary.engines.spark.relation.files import (
     ColumnRanges,
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+    append_changes,
 )
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation.open_partition import new_name
+from corollary.engines.spark.relation.partitioning import (
     Partitioning,
     choose_heavy,
     partition_count,
@@ -131,14 +135,11 @@ class PartitionSource:
     def subtract(self, rows: pa.Table) -> pa.Table:
         """Return the tuples that are not among some rows."""
         part, relation = self.files.sets[0], self.files.relation
-        known = dict(split_table(rows, relation, part.partitioning))
-        empty = to_bytes(self.no_rows)
-
-        def make(number: int) -> operations.PartitionOperation:
-            asked = known.get(number)
-            return operations.Subtract(empty if asked is None else to_bytes(asked))
-
-        return self.joined(self._ask(part, make, "compare").values())
+        known, empty = split_bytes(rows, relation, part.partitioning), to_bytes(self.no_rows)
+        found = self._ask(
+            part, lambda number: operations.Subtract(known.get(number, empty)), "compare"
+        )
+        return self.joined(found.values())
 
     def unites(self, columns: Sequence[int]) -> bool:
         """Whether a set has tuples that agree in some columns in one partition."""
@@ -166,17 +167,11 @@ class PartitionSource:
     ) -> list[Any]:
         """Return the results of a function on each partition, with an open change."""
         part, relation = self.files.sets[0], self.files.relation
-        changes = [
-            dict(split_table(each, relation, part.partitioning)) for each in (added, removed)
-        ]
-
-        def bytes_of(number: int) -> list[bytes | None]:
-            return [to_bytes(each[number]) if number in each else None for each in changes]
-
+        changes = [split_bytes(each, relation, part.partitioning) for each in (added, removed)]
         tasks = [
             (
                 PartitionAddress.of(self.files, part, number),
-                operations.Apply(function, *bytes_of(number)),
+                operations.Apply(function, *(each.get(number) for each in changes)),
             )
             for number, stored in enumerate(part.partitions)
             if stored.files or number in changes[0]
@@ -269,9 +264,9 @@ class PartitionSource:
 
         One job finds the values, and if there are some, one takes their tuples out, one adds them.
         """
-        root, relation, addresses = self.files.root, self.files.relation, self._addresses(part)
+        relation, addresses = self.files.relation, self._addresses(part)
         measured = self.jobs.run(
-            [(addresses[each], operations.MeasureLead()) for each in part.oversized],
+            [(addresses[each], MeasureLead()) for each in part.oversized],
             f"find frequent values of {relation.name}",
         )
         heavy = choose_heavy(measured, part.orders[0][1:], part.heavy)
@@ -283,28 +278,16 @@ class PartitionSource:
         is_same = part.heavy is None or part.heavy.columns == heavy.columns
         emptied = part.oversized if is_same else list(addresses)
         scattered = self.jobs.run(
-            [(addresses[each], operations.Scatter((spread.partitioning,))) for each in emptied],
+            [(addresses[each], Scatter((spread.partitioning,))) for each in emptied],
             f"spread {relation.name}",
         )
-        names: dict[int, list[str]] = {number: [] for number in emptied}
-        for each in (piece for made in scattered for piece in made):
-            names.setdefault(each.number, []).append(each.name)
-        tasks: list[tuple[PartitionAddress, operations.PartitionOperation]] = [
-            (
-                PartitionAddress.of(self.files, part, number, StoredPartition()),
-                operations.Gather(tuple(some)) if number in emptied else GatherChange(tuple(some)),
-            )
-            for number, some in names.items()
-            if some
-        ]
-        results = self.jobs.run(tasks, f"spread {relation.name}")
-        remove_files(root, (each for some in names.values() for each in some))
+        pieces = [piece for made in scattered for piece in made]
+        title = f"spread {relation.name}"
+        made = gather(self.files, [part], pieces, self.jobs, title=title, bases=emptied)[part.lead]
         after = dict.fromkeys(emptied, StoredPartition())
-        for (address, operation), stored in zip(tasks, results, strict=True):
-            if isinstance(operation, GatherChange):
-                (change,) = stored.changes
-                stored = part.partitions[address.number].changed(change, stored.ranges)
-            after[address.number] = stored
+        for number, stored in made.items():
+            is_new, known = number in emptied, part.partitions[number]
+            after[number] = stored if is_new else append_changes(known, stored)
         return spread.with_partitions(after)
 
     def split(self, count: int) -> PartitionedFiles:
@@ -357,7 +340,7 @@ class PartitionSource:
         self, files: PartitionedFiles, part: PartitionSet, *, is_final: bool = True
     ) -> PartitionedFiles:
         """Return files with a set, which has no tuples yet, of the tuples that are here."""
-        scatter = operations.Scatter((part.partitioning,))
+        scatter = Scatter((part.partitioning,))
         scattered = self._ask(self.files.sets[0], lambda _: scatter, "arrange")
         pieces = [piece for each in scattered.values() for piece in each]
         return gather_pieces(files, [part], pieces, self.jobs, "arrange", is_final=is_final)

@@ -13,8 +13,8 @@ from corollary.core.program import Relation
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.partitioned.fetched_files import with_file
-from corollary.engines.spark.partitioned.partition_files import PartitionChange
+from corollary.engines.spark.relation.fetched_files import with_file
+from corollary.engines.spark.relation.files import PartitionChange
 
 READ_MAX_FILES = 4
 """So many files of changes are kept mapped: the next partition is likely to be in the same one."""

@@ -27,8 +27,10 @@ from corollary.core.user_functors.registration import registered_functions
 from corollary.data_class import dataclass
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.spark.partitioned.change_files import read_change, write_changes
-from corollary.engines.spark.partitioned.open_partition import (
+from corollary.engines.spark.operations import PartitionAddress, to_bytes
+from corollary.engines.spark.relation.change_files import read_change, write_changes
+from corollary.engines.spark.relation.files import StoredPartition
+from corollary.engines.spark.relation.open_partition import (
     applied_changes,
     kept_open,
     load_partition,
@@ -36,9 +38,7 @@ from corollary.engines.spark.partitioned.open_partition import (
     ranges_of,
     write_partition,
 )
-from corollary.engines.spark.partitioned.operations import PartitionAddress, to_bytes
-from corollary.engines.spark.partitioned.partition_files import StoredPartition
-from corollary.engines.spark.partitioned.partitioning import Partitioning, split_table
+from corollary.engines.spark.relation.partitioning import Partitioning, split_table
 from corollary.rewrite.partitions import PARTITIONS
 
 INLINE_MAX_TUPLES = 1 << 14

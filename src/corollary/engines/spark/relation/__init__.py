@@ -1,4 +1,4 @@
 """Partitioned relations: tuples in files by the value of a column, probed inside Spark tasks.
 
-`partition_files` says which files a relation has, `open_partition` reads and writes one partition.
+`files` says which files a relation has, `open_partition` reads and writes one partition.
 """

@@ -31,8 +31,8 @@ from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import GrowingArray
 from corollary.engines.spark.jobs import PartitionTask
-from corollary.engines.spark.partitioned.open_partition import LEAD_MAX_TUPLES
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation.open_partition import LEAD_MAX_TUPLES
+from corollary.engines.spark.relation.source import PartitionSource
 
 SHARED_MAX_TUPLES = 1 << 16
 """No more tuples of leads are copied from the arena of one order to that of another."""

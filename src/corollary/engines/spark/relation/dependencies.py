@@ -17,32 +17,34 @@ from corollary.core.arrow_buffers import index_array
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
-from corollary.engines.spark.jobs import PartitionTask
-from corollary.engines.spark.partitioned.change_files import read_change
-from corollary.engines.spark.partitioned.contents import PartitionedContents
-from corollary.engines.spark.partitioned.loading import remove_files
-from corollary.engines.spark.partitioned.open_partition import load_partition
-from corollary.engines.spark.partitioned.operations import (
-    PartitionAddress,
+from corollary.engines.spark.exchange import (
     PiecesByPartition,
     TuplePiece,
+    remove_files,
+    split_bytes,
+)
+from corollary.engines.spark.jobs import PartitionTask
+from corollary.engines.spark.operations import (
+    PartitionAddress,
     from_bytes,
     read_piece,
     to_bytes,
     without_rows,
 )
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.change_files import read_change
+from corollary.engines.spark.relation.contents import PartitionedContents
+from corollary.engines.spark.relation.files import (
     PartitionChange,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation.open_partition import load_partition
+from corollary.engines.spark.relation.partitioning import (
     HeavyValues,
     Partitioning,
     column_keys,
-    split_table,
 )
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource
 
 # --- what the driver asks for --------------------------------------------------------------------
 
@@ -135,10 +137,7 @@ def violations_in(
     if order is not None:
         part = next(each for each in sets if each.lead == order[0])
     relation = source.files.relation
-    changes = [
-        {number: to_bytes(each) for number, each in split_table(rows, relation, part.partitioning)}
-        for rows in (added, removed)
-    ]
+    changes = [split_bytes(rows, relation, part.partitioning) for rows in (added, removed)]
     keys = {} if order is None else _keys_by_partition(source, part, order, check, added)
     asked = FindViolations(check, order=order or (), **_meeting(part, check))
     tasks = [
@@ -314,5 +313,5 @@ class CompareRepresentatives:
 
     def run(self, address: PartitionAddress) -> FoundViolations:
         """Return the violations."""
-        rows = pa.concat_tables([read_piece(address, each) for each in self.files])
+        rows = pa.concat_tables([read_piece(address.root, each) for each in self.files])
         return FoundViolations.among(rows, self.check)

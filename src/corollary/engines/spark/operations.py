@@ -11,27 +11,28 @@ import pyarrow.compute as pc
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import ValueRange
 from corollary.core.program import Relation
+from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.layout import Mask
-from corollary.engines.spark.partitioned.change_files import merge_changes
-from corollary.engines.spark.partitioned.open_partition import (
-    PartitionEngine,
-    fold_partition,
-    load_partition,
-    new_name,
-    open_partition,
-    write_partition,
-)
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.change_files import merge_changes, read_change, write_change
+from corollary.engines.spark.relation.files import (
     PartitionChange,
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation.open_partition import (
+    PartitionEngine,
+    fold_partition,
+    load_partition,
+    new_name,
+    open_partition,
+    ranges_of,
+    write_partition,
+)
+from corollary.engines.spark.relation.partitioning import (
     Partitioning,
-    measure_values,
     split_table,
 )
 
@@ -220,85 +221,6 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
-class TuplePiece:
-    """Tuples for a partition, in a file.
-
-    Attributes:
-        lead: of the set of the partition.
-        number: of the partition.
-        name: of the file below the root.
-        rows: how many tuples there are.
-    """
-
-    lead: int
-    number: int
-    name: str
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class PiecesByPartition:
-    """Splits tuples by partitionings, into files; it is pickled, and called in a task.
-
-    Attributes:
-        partitionings: the tuples are split by each of them.
-    """
-
-    root: str
-    relation: Relation
-    partitionings: tuple[Partitioning, ...]
-
-    def __call__(self, rows: pa.Table) -> list[TuplePiece]:
-        """Return the files."""
-        rows = rows.select(list(self.relation.columns))
-        found = []
-        for partitioning in self.partitionings:
-            for number, part in split_table(rows, self.relation, partitioning):
-                name = new_name(self.relation.name, "piece")
-                (Path(self.root) / name).write_bytes(to_bytes(part))
-                found.append(TuplePiece(partitioning.lead, number, name, part.num_rows))
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Scatter:
-    """Split a partition, or tuples that are in a file, by partitionings."""
-
-    partitionings: tuple[Partitioning, ...]
-    file: str | None = None
-
-    def run(self, address: PartitionAddress) -> list[TuplePiece]:
-        """Return the files."""
-        rows = address.read().table() if self.file is None else read_piece(address, self.file)
-        return PiecesByPartition(address.root, address.relation, self.partitionings)(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureLead:
-    """Find the values of the lead that most tuples have: of a partition, or of a file."""
-
-    file: str | None = None
-
-    def run(self, address: PartitionAddress) -> dict[int, tuple[int, ...]]:
-        """Return by key how many tuples have it, and how many of them agree in each column."""
-        rows = address.read().table() if self.file is None else read_piece(address, self.file)
-        return measure_values(rows, address.orders[0], address.relation.types)
-
-
-@dataclass(frozen=True, slots=True)
-class Gather:
-    """Make the base of a new partition from the files that `Scatter` has written."""
-
-    files: tuple[str, ...]
-
-    def run(self, address: PartitionAddress) -> StoredPartition:
-        """Return what was written."""
-        table = pa.concat_tables([read_piece(address, each) for each in self.files])
-        name = new_name(address.relation.name, "base")
-        return write_partition(address.root, name, address.relation, address.orders, table)
-
-
-@dataclass(frozen=True, slots=True)
 class Build:
     """Make the base of a new partition from tuples."""
 
@@ -311,9 +233,73 @@ class Build:
         return write_partition(address.root, name, address.relation, address.orders, rows)
 
 
-def read_piece(address: PartitionAddress, name: str) -> pa.Table:
-    """Return the tuples of a file that `PiecesByPartition` has written."""
-    return from_bytes((Path(address.root) / name).read_bytes())
+@dataclass(frozen=True, slots=True)
+class GivenTuples:
+    """Tuples of one partition that a change is made of, wherever they are; some may be equal.
+
+    Attributes:
+        pieces: files below the root of the partition, as `to_bytes` writes them.
+        rows: tuples of the driver.
+        partition: all tuples of a partition of another relation with the same columns.
+    """
+
+    pieces: tuple[str, ...] = ()
+    rows: bytes | None = None
+    partition: PartitionAddress | None = None
+
+    def tables(self, root: str) -> list[pa.Table]:
+        """Read them."""
+        found = [read_piece(root, each) for each in self.pieces]
+        if self.rows is not None:
+            found.append(from_bytes(self.rows))
+        if self.partition is not None:
+            found.append(self.partition.read().table())
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePartition:
+    """Insert tuples into a partition, delete them, or let it have them and no others.
+
+        insert X     ADDED' = ADDED ∪ (X − NEW − REMOVED)     REMOVED' = REMOVED − X
+        delete X     ADDED' = ADDED − X                       REMOVED' = REMOVED ∪ (X ∩ NEW ∩ OLD)
+        replace by X ADDED' = X − OLD                         REMOVED' = OLD − X
+
+    OLD is the partition, NEW is OLD with the change that is open.
+
+    Attributes:
+        sign: ADDED to insert, REMOVED to delete, None to let it have the tuples given.
+        given: the tuples.
+        before: the change that is open, in files.
+        added, removed: a change that is open, of the driver; it is that or the other.
+    """
+
+    sign: State | None
+    given: GivenTuples
+    before: PartitionChange | None = None
+    added: bytes | None = None
+    removed: bytes | None = None
+
+    def run(self, address: PartitionAddress) -> StoredPartition:
+        """Return the change that is open then, as a partition without a base."""
+        opened = address.read()
+        if self.before is not None:
+            opened.open_change(*read_change(address.root, self.before))
+        for rows, change in ((self.removed, opened.remove_rows), (self.added, opened.add_rows)):
+            if rows is not None:
+                change(from_bytes(rows))
+        tables = self.given.tables(address.root)
+        if self.sign is None:
+            opened.replace_contents(tables)
+        else:
+            for each in tables:
+                (opened.add_rows if self.sign is State.ADDED else opened.remove_rows)(each)
+        return write_open_change(address.root, address.relation, *opened.open_rows())
+
+
+def read_piece(root: str, name: str) -> pa.Table:
+    """Return the tuples of a file, as `to_bytes` writes them."""
+    return from_bytes(Path(root, name).read_bytes())
 
 
 def without_rows(address: PartitionAddress, rows: pa.Table, others: pa.Table) -> pa.Table:
@@ -321,3 +307,13 @@ def without_rows(address: PartitionAddress, rows: pa.Table, others: pa.Table) ->
     found = PartitionEngine(address.relation, address.orders[:1])
     found.change(others, others.slice(0, 0))
     return rows.filter(pc.invert(bool_array(np.asarray(found.contains(rows)))))
+
+
+def write_open_change(
+    root: str, relation: Relation, added: pa.Table, removed: pa.Table
+) -> StoredPartition:
+    """Write a change to a file; return it as a partition without a base."""
+    if not added.num_rows and not removed.num_rows:
+        return StoredPartition()
+    written = write_change(root, new_name(relation.name, "change"), added, removed)
+    return StoredPartition().changed(written, ranges_of(added, relation))

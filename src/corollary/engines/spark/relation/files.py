@@ -14,7 +14,7 @@ from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.local.storage.code_range import CodeRange
-from corollary.engines.spark.partitioned.partitioning import (
+from corollary.engines.spark.relation.partitioning import (
     HeavyValues,
     Partitioning,
     needs_more_partitions,

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, IndexPlaces
 from corollary.core.program import Relation
-from corollary.engines.spark.partitioned.fetched_files import note_origins, origins_of
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles
+from corollary.engines.spark.relation.fetched_files import note_origins, origins_of
+from corollary.engines.spark.relation.files import PartitionedFiles
 
 MANIFEST = "partitions.json"
 """The file of an index that describes partitioned relations."""

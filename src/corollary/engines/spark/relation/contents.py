@@ -35,21 +35,20 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.partitioned.handle import (
-    PartitionedHandle,
-    RemoteTuples,
-    is_distributed,
-)
-from corollary.engines.spark.partitioned.open_partition import INTERNED_KINDS, own_ranges
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.partitioned.partitioning import partition_count
-from corollary.engines.spark.partitioned.run import PartitionedRun
-from corollary.engines.spark.partitioned.source import PartitionSource
-from corollary.engines.spark.partitioned.staged_change import (
+from corollary.engines.spark.relation.handle import (
+    PartitionedHandle,
+    RemoteTuples,
+    is_distributed,
+)
+from corollary.engines.spark.relation.open_partition import INTERNED_KINDS, own_ranges
+from corollary.engines.spark.relation.partitioning import partition_count
+from corollary.engines.spark.relation.source import PartitionSource
+from corollary.engines.spark.relation.staged_change import (
     Given,
     StagedChange,
     partitions_of_files,
@@ -58,6 +57,7 @@ from corollary.engines.spark.partitioned.staged_change import (
     stage_change,
     stage_partitions,
 )
+from corollary.engines.spark.runs import PartitionedRun
 
 INTERNED_BITS = 24
 """The codes of texts and floats that pass get so many bits in words, more once these are used."""

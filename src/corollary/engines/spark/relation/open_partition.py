@@ -32,9 +32,9 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.partitioned.change_files import read_change
-from corollary.engines.spark.partitioned.fetched_files import with_file
-from corollary.engines.spark.partitioned.partition_files import (
+from corollary.engines.spark.relation.change_files import read_change
+from corollary.engines.spark.relation.fetched_files import with_file
+from corollary.engines.spark.relation.files import (
     ColumnRanges,
     PartitionedFiles,
     PartitionSet,
@@ -114,7 +114,7 @@ class PartitionEngine(LocalEngine):
         """Delete tuples, as a change that is open."""
         self.delete(STORED_NAME, rows.select(self._columns))
 
-    def become(self, tables: Sequence[pa.Table]) -> None:
+    def replace_contents(self, tables: Sequence[pa.Table]) -> None:
         """Have some tuples and no others, as a change that is open."""
         target = self._tables[STORED_NAME]
         coded = [self._encode(STORED_NAME, each.select(self._columns)) for each in tables]

@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from corollary.core.engine import MapResult, ValueRange, slice_table
 from corollary.data_class import dataclass
-from corollary.engines.spark.partitioned.operations import PartitionAddress, without_rows
-from corollary.engines.spark.partitioned.partition_files import PartitionedFiles, StoredPartition
-from corollary.engines.spark.partitioned.source import PartitionSource
+from corollary.engines.spark.operations import PartitionAddress, without_rows
+from corollary.engines.spark.relation.files import PartitionedFiles, StoredPartition
+from corollary.engines.spark.relation.source import PartitionSource
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
 """So many tuples of a relation, or of a change, are not collected on the driver."""
