@@ -32,6 +32,9 @@ from corollary.engines.local.storage.sorting import sort_words
 
 Order = tuple[int, ...]
 
+PURGE_SHARE = 4
+"""If more than this part of the tuples in runs has been removed, the runs are made anew."""
+
 
 class Layer(NamedTuple):
     """A run without the tuples of some sorted arrays, none of them empty."""
@@ -154,7 +157,17 @@ class Arrangement:
         if state is State.OLD:
             return [Layer(run, absent) for run in self.runs]
         absent = (*absent, self.removed) if len(self.removed) else absent
-        return [*(Layer(run, absent) for run in self.runs), *map(Layer, self.added)]
+        layers = [Layer(run, absent) for run in self.runs]
+        if self._is_purged(len(self.removed)):  # once, instead of at each read and at the commit
+            rest = [each.without_excluded(each.run.words) for each in layers]
+            layers = [Layer(MemoryRun(words)) for words in rest if len(words)]
+        return [*layers, *map(Layer, self.added)]
+
+    def _is_purged(self, removed: int) -> bool:
+        """Whether so many tuples have been removed that the others are better kept apart."""
+        if not removed:
+            return False
+        return PURGE_SHARE * (len(self.tombstones) + removed) > sum(map(len, self.runs))
 
     def forget_layers(self) -> None:
         """Make the layers anew when they are next read: runs were replaced."""
@@ -273,8 +286,7 @@ class Arrangement:
         """
         if all(type(run) is MemoryRun for run in self.runs):
             return
-        total = sum(map(len, self.runs))
-        is_purged = removed > 0 and 4 * (len(self.tombstones) + removed) > total
+        is_purged = self._is_purged(removed)
         later = added  # the tuples of all runs after this one: as many as could be merged with it
         for run in reversed(self.runs):
             if is_purged or (added and len(run) <= 2 * later + SINGLE_RUN_MAX_WORDS):
@@ -284,7 +296,12 @@ class Arrangement:
     def commit(self) -> None:
         """Fold the change into the runs."""
         added = merge_words(*[run.words for run in self.added]) if self.added else self.layout.empty
-        removed, self.added, self.removed = self.removed, [], self.layout.empty
+        removed = self.removed
+        if self._is_purged(len(removed)):
+            layers = self.layers(State.NEW)
+            self.runs = [each.run for each in layers[: len(layers) - len(self.added)]]
+            self.tombstones = removed = self.layout.empty
+        self.added, self.removed = [], self.layout.empty
         self.fold(added, removed)
 
     def fold(self, added: Words, removed: Words) -> None:
@@ -297,8 +314,9 @@ class Arrangement:
                 self.tombstones = subtract_words(self.tombstones, added)
                 added = added[~revived]
         if len(removed):
+            is_purged = self._is_purged(len(removed))
             self.tombstones = merge_words(self.tombstones, removed)
-            if 4 * len(self.tombstones) > sum(map(len, self.runs)) + len(added):
+            if is_purged:
                 rest = [subtract_words(run.words, self.tombstones) for run in self.runs]
                 self.runs = [MemoryRun(words) for words in rest if len(words)]
                 self.tombstones = self.layout.empty
