@@ -57,6 +57,8 @@ TOP = (
     "SELECT k, a, b FROM t ORDER BY b DESC[ NULLS LAST, k] LIMIT {0}",
     "SELECT k, a, b FROM t ORDER BY a DESC, b[ NULLS FIRST], s DESC[ NULLS LAST, k] LIMIT {0}",
     "SELECT b, s FROM t ORDER BY b[ NULLS FIRST, s NULLS FIRST] LIMIT {0} OFFSET 2",
+    "SELECT DISTINCT ON (a) a, b, k FROM t ORDER BY a, b DESC[ NULLS LAST], k % {0}[, k]",
+    "SELECT DISTINCT ON (s, k % {0}) b FROM t ORDER BY k % {0} DESC, s[ NULLS FIRST, k]",
     f"SELECT k, r FROM (SELECT k, {NUMBERED} AS r FROM t) x WHERE r <= {{0}}",
     f"SELECT k FROM (SELECT k, {RANKED} AS r FROM t) x WHERE r < {{0}}",
 )

@@ -62,8 +62,6 @@ select * replace (1 as a) from t
 
 select exists(s, x -> x) from t
 
-select distinct on (a) a from t
-
 select a from t fetch first 3 rows only
 
 select * from t where a is json

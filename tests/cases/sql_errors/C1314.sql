@@ -19,3 +19,7 @@ select *, 1 from t group by 2
 select a from t order by -1
 
 select a from t group by -1
+
+select distinct on (a) a from t
+
+select distinct on (a, k) a from t order by a, b, k

@@ -25,3 +25,5 @@ select rank() over (order by k rows between 1 preceding and current row) from t
 select sum(a) over (order by k groups between 1 preceding and current row) from t
 
 select a from t group by rank() over (order by k)
+
+select distinct on (a) a, rank() over (order by k) as r from t order by a, r

@@ -315,7 +315,8 @@ class Ordered:
     """A query with `ORDER BY` and perhaps `LIMIT`; the terms refer to output columns by number.
 
     Terms that are no output columns were appended to the query's columns by the binder as hidden
-    ones; `width` says how many columns are the user's.
+    ones; `width` says how many columns are the user's. `has_chosen` says whether the order was that
+    of DISTINCT ON.
     """
 
     query: Select
@@ -325,6 +326,7 @@ class Ordered:
     offset: int
     width: int
     columns: tuple[QueryColumn, ...]
+    has_chosen: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -92,7 +92,14 @@ class QueryBinder:
         columns = output_columns(bound.select)[: bound.width]
         query = bound.select
         return Ordered(
-            query, bound.order, limit, offset, bound.width, columns, self.session.span(node)
+            query,
+            bound.order,
+            limit,
+            offset,
+            bound.width,
+            columns,
+            bound.has_chosen,
+            self.session.span(node),
         )
 
     def _bind_body(self, node: exp.Expr, around: Scope) -> Query:

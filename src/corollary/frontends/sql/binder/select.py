@@ -9,6 +9,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from corollary.core.types import BOOL, NUMBER
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
@@ -17,8 +18,19 @@ from corollary.frontends.sql.binder.names import near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
-from corollary.frontends.sql.binder.windows import over_grouping_sets
-from corollary.frontends.sql.query_tree import Expression, QueryColumn, Select, Source
+from corollary.frontends.sql.binder.values.conversions import integer
+from corollary.frontends.sql.binder.widening import wrapped
+from corollary.frontends.sql.binder.windows import has_window, over_grouping_sets
+from corollary.frontends.sql.query_tree import (
+    ColumnReference,
+    Expression,
+    FunctionCall,
+    OrderItem,
+    QueryColumn,
+    Select,
+    Source,
+    WindowCall,
+)
 
 SETS_MAX = 4096
 """The maximum number of grouping sets of one query."""
@@ -198,11 +210,16 @@ OrderTerm = tuple[int, bool, bool]
 
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
-    """A block with the terms of its order; `width` columns are the user's, the others hidden."""
+    """A block with the terms of its order; `width` columns are the user's, the others hidden.
+
+    Attributes:
+        has_chosen: whether DISTINCT ON has chosen rows by the order.
+    """
 
     select: Select
     order: tuple[OrderTerm, ...]
     width: int
+    has_chosen: bool = False
 
 
 def bind_select(
@@ -250,8 +267,10 @@ class _SelectBinder:
             binder = replace(output, clause="HAVING", with_windows=False, aliases_first=True)
             having = self._condition("having", "HAVING", binder)
         width = len(columns)
-        is_distinct = self._is_distinct()
+        distinct = self.node.args.get("distinct")
+        is_distinct = distinct is not None and distinct.args.get("on") is None
         terms = self._order(order, columns, output, is_distinct)
+        keys = self._distinct_on(columns, output)
         select = Select(
             tuple(columns),
             source,
@@ -262,6 +281,8 @@ class _SelectBinder:
             is_distinct,
             self.session.span(self.node),
         )
+        if keys:
+            return BoundSelect(self._first_of_each(select, keys, terms), terms, width, True)
         return BoundSelect(over_grouping_sets(select, self.session), terms, width)
 
     def _windows(self) -> dict[str, exp.Window]:
@@ -281,12 +302,49 @@ class _SelectBinder:
         self.session.check(node, "this")
         return binder.bind_condition(node.this, f"`{clause}`")
 
-    def _is_distinct(self) -> bool:
+    # --- DISTINCT ON ---------------------------------------------------------------------------
+
+    def _distinct_on(
+        self, columns: list[tuple[QueryColumn, Expression]], output: ExpressionBinder
+    ) -> tuple[Expression, ...]:
+        """Return the terms of DISTINCT ON, which are read as those of ORDER BY."""
         node = self.node.args.get("distinct")
         if node is None:
-            return False
-        self.session.check(node)
-        return True
+            return ()
+        self.session.check(node, "on")
+        names = [column for column, _ in columns]
+        terms = () if node.args.get("on") is None else node.args["on"].expressions
+        positions = (
+            self._position(*named, columns, output, is_distinct=False)
+            for term in terms
+            for named in named_terms(term, names, self.session)
+        )
+        return tuple(dict.fromkeys(columns[at][1] for at in positions))
+
+    def _first_of_each(
+        self, select: Select, keys: tuple[Expression, ...], terms: tuple[OrderTerm, ...]
+    ) -> Select:
+        """Return a query around a block that has the first of the rows which agree in the keys."""
+        session, node = self.session, self.node.args["distinct"]
+        order = tuple(OrderItem(select.columns[at][1], *directed) for at, *directed in terms)
+        first = tuple(dict.fromkeys(each.expression for each in order))[: len(keys)]
+        if set(first) != set(keys):
+            message = "ORDER BY has to begin with the terms of DISTINCT ON."
+            raise session.error("C1314", message, node, "write them first, then what chooses a row")
+        if has_window((keys, tuple(each.expression for each in order))):
+            message = "A window function cannot stand in DISTINCT ON or its ORDER BY."
+            note = "compute it in a subquery, and use its result"
+            raise session.error("C1316", message, node, note)
+        number = WindowCall("row_number", (), keys, order, None, NUMBER, select.span)
+        columns = (*select.columns, (QueryColumn("number", NUMBER), number))
+        source = session.next_source()
+        *shown, last = (
+            (column, ColumnReference(source, at, column.type, span=column.span))
+            for at, (column, _) in enumerate(columns)
+        )
+        is_first = FunctionCall("eq", (last[1], integer(1)), BOOL, select.span)
+        inner = over_grouping_sets(replace(select, columns=columns), session)
+        return Select(tuple(shown), wrapped(inner, source), is_first, span=select.span)
 
     # --- grouping ------------------------------------------------------------------------------
 
@@ -410,25 +468,34 @@ class _SelectBinder:
         if order is None:
             return ()
         self.session.check(order, "expressions")
-        binder = replace(output, clause="ORDER BY", aliases_first=True)
         names = [column for column, _ in columns]
-        terms: list[OrderTerm] = []
-        for node in order.expressions:
-            for term, place in ordered_terms(node, names, self.session):
-                if term is not None:
-                    terms.append((term, *directions(node)))
-                    continue
-                expression = binder.bind(place)
-                known = [each for _, each in columns]
-                if expression not in known:
-                    if is_distinct:
-                        message = "With DISTINCT, rows are ordered by columns of the SELECT only."
-                        raise self.session.error("C1314", message, place, "add it to the SELECT")
-                    hidden = QueryColumn(f"order {len(columns) + 1}", expression.type)
-                    columns.append((hidden, expression))
-                    known.append(expression)
-                terms.append((known.index(expression), *directions(node)))
-        return tuple(terms)
+        return tuple(
+            (self._position(*named, columns, output, is_distinct=is_distinct), *directions(node))
+            for node in order.expressions
+            for named in ordered_terms(node, names, self.session)
+        )
+
+    def _position(
+        self,
+        term: int | None,
+        place: exp.Expr,
+        columns: list[tuple[QueryColumn, Expression]],
+        output: ExpressionBinder,
+        *,
+        is_distinct: bool,
+    ) -> int:
+        """Return the column of a term of ORDER BY; one that is none yet is appended to them."""
+        if term is not None:
+            return term
+        expression = replace(output, clause="ORDER BY", aliases_first=True).bind(place)
+        known = [each for _, each in columns]
+        if expression not in known:
+            if is_distinct:
+                message = "With DISTINCT, rows are ordered by columns of the SELECT only."
+                raise self.session.error("C1314", message, place, "add it to the SELECT")
+            columns.append((QueryColumn(f"order {len(columns) + 1}", expression.type), expression))
+            known.append(expression)
+        return known.index(expression)
 
 
 def directions(node: exp.Expr) -> tuple[bool, bool]:
@@ -443,7 +510,13 @@ def ordered_terms(
     if not isinstance(node, exp.Ordered):
         raise session.unsupported(node)
     session.check(node, "this", "desc", "nulls_first")
-    term = node.this
+    return named_terms(node.this, columns, session)
+
+
+def named_terms(
+    term: exp.Expr, columns: list[QueryColumn], session: BindingSession
+) -> list[tuple[int | None, exp.Expr]]:
+    """Return the columns that a term names; None where it is another expression."""
     if isinstance(term, exp.Var) and term.name.upper() == "ALL":
         return [(index, term) for index in range(len(columns))]
     position = _ordinal(term, len(columns), session)

@@ -220,7 +220,7 @@ def define_ordered(
     """Make the rules of the first rows of a query."""
     draft = lowering.draft
     if ordered.limit is None and not ordered.offset:
-        if relation == draft.view:
+        if relation == draft.view and not ordered.has_chosen:
             draft.warnings.append(
                 Diagnostic(
                     "C1340",
