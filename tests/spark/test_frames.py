@@ -29,7 +29,7 @@ from corollary.database.state import DatabaseState
 from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError
 from corollary.warehouse.sources.earlier_rows import TableRows
-from corollary.warehouse.sources.source_factory import source_of
+from corollary.warehouse.sources.source_factory import SourceFactory
 from support.selection import sampled
 from support.source_model import canonical, parquet
 
@@ -337,7 +337,7 @@ def keys(rows: Any) -> set[Any]:
 
 def read_back(spark: Any, relation: Relation, base: Path, **said: str) -> set[Any]:
     directive = Directive("input", "p", (("IO", "spark"), *said.items()))
-    source = source_of(directive, relation, base=base, fetch=SparkFrames(spark).read)
+    source = SourceFactory(base, fetch=SparkFrames(spark).read).source(directive, relation)
     return keys(to_python(source.change_since(None, TableRows(empty_table(relation))).added))
 
 

@@ -22,7 +22,7 @@ from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
 from corollary.warehouse.sources.source import Position, Source, SourceChange
-from corollary.warehouse.sources.source_factory import source_of
+from corollary.warehouse.sources.source_factory import SourceFactory
 
 Row = tuple[Any, ...]
 P = Relation("p", ("x", "y"), (NUMBER, SYMBOL), is_derived=False)
@@ -52,7 +52,7 @@ def a_source(
 ) -> Source:
     directive = Directive("input", "p", (("filename", filename), *parameters.items()), SPAN)
     bad_rows = BadRowPolicy.QUARANTINE if quarantine else BadRowPolicy.ABORT
-    return source_of(directive, relation, base=base, key=key, bad_rows=bad_rows, tasks=tasks)
+    return SourceFactory(base, bad_rows=bad_rows, tasks=tasks).source(directive, relation, key)
 
 
 class CountedRows(TableRows):

@@ -13,7 +13,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source import Source
-from corollary.warehouse.sources.source_factory import sources_of
+from corollary.warehouse.sources.source_factory import SourceFactory
 from support.source_model import SPAN, P, Run, a_source, csv, objects, parquet, refused
 
 
@@ -105,7 +105,7 @@ def test_standard_input_is_no_source(tmp_path: Path) -> None:
 def test_the_sources_of_a_program(tmp_path: Path) -> None:
     def sources(text: str) -> list[Source]:
         program = parse(SourceFile("p.dl", ".decl p(x: number, y: symbol) key(x)\n" + text))
-        return sources_of(program, {"p": P}, base=tmp_path)
+        return SourceFactory(tmp_path).sources(program, {"p": P})
 
     (tmp_path / "a.tsv").write_text("1\ta\n")
     (tmp_path / "b.tsv").write_text("2\ta\n2\tb\n")

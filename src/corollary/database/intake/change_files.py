@@ -41,7 +41,7 @@ from corollary.warehouse.formats.text_records import BLOCK_BYTES
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.earlier_rows import TableRows
-from corollary.warehouse.sources.source_factory import source_of
+from corollary.warehouse.sources.source_factory import SourceFactory
 
 if TYPE_CHECKING:
     from datetime import date
@@ -346,7 +346,7 @@ def read_rows(
         InputError: it cannot be read, its format is not known, or a row does not fit.
     """
     directive = input_of(relation, file, has_headers=has_headers)
-    source = source_of(directive, relation, base=Path(), root=Path(Path.cwd().anchor))
+    source = SourceFactory(Path(), Path(Path.cwd().anchor)).source(directive, relation)
     may_have_headers = is_delimited(file) and not has_headers
     try:
         change = source.change_since(None, TableRows(empty_table(relation)))

@@ -52,7 +52,7 @@ from corollary.warehouse.sources.quarantine import (
     BadRowPolicy,
     remaining,
 )
-from corollary.warehouse.sources.source_factory import sources_of
+from corollary.warehouse.sources.source_factory import SourceFactory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,17 +208,16 @@ def _run(
     if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
         program = with_quarantine(program)
     relations = load_program(program).normal.relations
-    sources = sources_of(
-        program,
-        relations,
-        base=inputs.facts,
-        root=inputs.root,
-        bad_rows=inputs.bad_rows,
-        fetch=state.frames.read,
-        map_rows=state.frames.map,
-        console=state.console,
-        tasks=state.engine.tasks,
+    factory = SourceFactory(
+        inputs.facts,
+        inputs.root,
+        inputs.bad_rows,
+        state.frames.read,
+        state.frames.map,
+        state.console,
+        state.engine.tasks,
     )
+    sources = factory.sources(program, relations)
     outcome = PipelineRun(warnings=warnings)
     is_needed = has_key or state.day is not None
     if program != database.program:

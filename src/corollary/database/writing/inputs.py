@@ -146,17 +146,10 @@ def _read_source(
 ) -> "pa.Table":
     """Return the rows of a source in any format, or through Spark, with each key once."""
     from corollary.warehouse.sources.earlier_rows import TableRows
-    from corollary.warehouse.sources.source_factory import source_of
+    from corollary.warehouse.sources.source_factory import SourceFactory
 
-    source = source_of(
-        directive,
-        relation,
-        base=places.facts,
-        root=places.root,
-        key=key,
-        fetch=frames.read,
-        console=console,
-    )
+    factory = SourceFactory(places.facts, places.root, fetch=frames.read, console=console)
+    source = factory.source(directive, relation, key)
     change = source.change_since(None, TableRows(empty_table(relation)))
     for warning in change.warnings:
         console.note(render(warning))

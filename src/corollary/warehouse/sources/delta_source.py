@@ -41,8 +41,8 @@ PARQUET = "parquet"
 class DeltaSource(InputSource):
     """Reads a Delta table."""
 
-    def __init__(self, inlet: SourceSpec, path: Place) -> None:
-        super().__init__(inlet, "delta")
+    def __init__(self, spec: SourceSpec, path: Place) -> None:
+        super().__init__(spec, "delta")
         self._path = path
 
     def is_unchanged(self, before: Position | None) -> bool:
@@ -58,18 +58,18 @@ class DeltaSource(InputSource):
     def _change(
         self, before: Position | None, earlier: EarlierRows, collector: RunCollector
     ) -> SourceChange:
-        now = delta_snapshot.read_snapshot(self._path, self._shown, self._inlet.directive.span)
+        now = delta_snapshot.read_snapshot(self._path, self._shown, self._spec.directive.span)
         then = self._snapshot_before(before, now)
         first = (
             delta_snapshot.first_needed_version(self._path) if then is None else then.version + 1
         )
         delta_snapshot.check_entries(
-            self._path, self._shown, first, now.version, self._inlet.directive.span
+            self._path, self._shown, first, now.version, self._spec.directive.span
         )
         parquet_file.check_columns(now.schema, self._shown, collector.expected)
-        columns = FileRecords(self._inlet.empty_table(), [], tuple(now.schema.names))
-        collector.add_file(self._inlet.location.name, columns)
-        attempt = _Attempt(self._inlet, collector)
+        columns = FileRecords(self._spec.empty_table(), [], tuple(now.schema.names))
+        collector.add_file(self._spec.location.name, columns)
+        attempt = _Attempt(self._spec, collector)
         rows = attempt.rows(then, now, earlier)
         # The position is that of the snapshot, whatever has been written since.
         commit = delta_snapshot.entry_fingerprint(self._path, now.version)
@@ -79,7 +79,7 @@ class DeltaSource(InputSource):
 
     @property
     def _shown(self) -> str:
-        return self._inlet.location.display_name
+        return self._spec.location.display_name
 
     def _snapshot_before(
         self, before: Position | None, now: delta_snapshot.DeltaSnapshot
@@ -93,7 +93,7 @@ class DeltaSource(InputSource):
         if before["version"] == now.version:
             return now
         try:
-            span = self._inlet.directive.span
+            span = self._spec.directive.span
             return delta_snapshot.read_snapshot(self._path, self._shown, span, before["version"])
         except (LookupError, InputError):
             return None
@@ -111,8 +111,8 @@ class _Attempt:
         has_read_all: whether the whole table was read.
     """
 
-    def __init__(self, inlet: SourceSpec, collector: RunCollector) -> None:
-        self._inlet = inlet
+    def __init__(self, spec: SourceSpec, collector: RunCollector) -> None:
+        self._spec = spec
         self._collector = collector
         self.reread: set[str] = set()
         self.has_read_all = False
@@ -133,23 +133,23 @@ class _Attempt:
             found = self._read_feed(then, now)
             if found is not None:
                 self.reread |= {self._name(each) for each in removed_files}
-                return self._inlet.revision(earlier, *found)
+                return self._spec.revision(earlier, *found)
         tasks = self._tasks_for([*removed_files, *added_files])
-        if tasks is not None and removed_files and common and not self._inlet.key.order:
+        if tasks is not None and removed_files and common and not self._spec.key.order:
             found = self._diff_in_tasks(tasks, then, (removed_files, added_files), earlier)
             if found is not None:
-                return self._inlet.revision(earlier, *found)
-        if not removed_files and (tasks is None or not self._inlet.key.columns):
+                return self._spec.revision(earlier, *found)
+        if not removed_files and (tasks is None or not self._spec.key.columns):
             return self._compare(tasks, added_files, earlier, is_extension=True)
-        if not common or self._inlet.key.order or tasks is not None:
+        if not common or self._spec.key.order or tasks is not None:
             return self._all(now, earlier)
         try:
             removed = self._reread(removed_files)
         except FileNotFoundError:
             return self._all(now, earlier)
         self.reread |= {self._name(each) for each in removed_files}
-        new = expand_table(self._read(added_files), self._inlet.relation)
-        if self._inlet.has_copies:
+        new = expand_table(self._read(added_files), self._spec.relation)
+        if self._spec.has_copies:
             return row_difference(removed, new)
         removed = minus(removed, new)
         if removed.num_rows and _count_rows(then) != len(earlier):
@@ -158,25 +158,25 @@ class _Attempt:
                 removed = minus(removed, self._reread([now.files[path]]))
                 if not removed.num_rows:
                     break
-        return self._inlet.revision(earlier, new, removed)
+        return self._spec.revision(earlier, new, removed)
 
     def _is_feed_exact(self, then: delta_snapshot.DeltaSnapshot, earlier: EarlierRows) -> bool:
         """Whether no row was in the table twice, and none was malformed or left out."""
-        return not self._inlet.has_copies and _count_rows(then) == len(earlier)
+        return not self._spec.has_copies and _count_rows(then) == len(earlier)
 
     def _read_feed(
         self, then: delta_snapshot.DeltaSnapshot, now: delta_snapshot.DeltaSnapshot
     ) -> tuple[pa.Table, pa.Table] | None:
         """Return the rows that were added and removed by the feed; None if it does not serve."""
-        path = self._inlet.location.resolve(self._inlet.location.name)
+        path = self._spec.location.resolve(self._spec.location.name)
         versions = then.version, now.version
         size = delta_feed.feed_bytes(path, *versions)
-        relation = self._inlet.relation
+        relation = self._spec.relation
         if size is None or not relation.types:
             return None
-        if self._inlet.tasks_for(estimated_rows(size, PARQUET, relation)) is not None:
+        if self._spec.tasks_for(estimated_rows(size, PARQUET, relation)) is not None:
             return None
-        name = self._inlet.location.display_name
+        name = self._spec.location.display_name
         return delta_feed.read_feed(path, name, self._collector.expected, *versions)
 
     def _diff_in_tasks(
@@ -192,18 +192,18 @@ class _Attempt:
         more than this process should hold.
         """
         removed, added = files
-        if self._inlet.has_copies or _count_rows(then) != len(earlier):
+        if self._spec.has_copies or _count_rows(then) != len(earlier):
             return None
         try:
             gone = [self._file(each) for each in removed]
         except FileNotFoundError:
             return None
-        unnoted = RunCollector(self._inlet, None)
-        before = read_in_tasks(self._inlet, tasks, gone, unnoted)
+        unnoted = RunCollector(self._spec, None)
+        before = read_in_tasks(self._spec, tasks, gone, unnoted)
         new = [self._file(each) for each in added]
-        now = read_in_tasks(self._inlet, tasks, new, self._collector)
+        now = read_in_tasks(self._spec, tasks, new, self._collector)
         self.reread |= {*before.files, *now.files}
-        rows = compare_in_tasks(self._inlet, tasks, before.rows, now.rows, is_extension=False)
+        rows = compare_in_tasks(self._spec, tasks, before.rows, now.rows, is_extension=False)
         came, went = rows
         if not isinstance(came, pa.Table) or not isinstance(went, pa.Table):
             return None
@@ -216,16 +216,16 @@ class _Attempt:
 
     def _tasks_for(self, files: Sequence[delta_snapshot.DeltaFile]) -> TaskPool | None:
         """Return where files are read; None if that is here."""
-        if self._inlet.tasks is None:
+        if self._spec.tasks is None:
             return None
-        return self._inlet.tasks_for(sum(map(self._estimated_rows, files)))
+        return self._spec.tasks_for(sum(map(self._estimated_rows, files)))
 
     def _estimated_rows(self, file: delta_snapshot.DeltaFile) -> int:
         """Return about how many rows a file has; none if a vacuum has removed it."""
         if file.rows is not None:
             return file.rows
         try:
-            return estimated_rows(self._file(file).size, PARQUET, self._inlet.relation)
+            return estimated_rows(self._file(file).size, PARQUET, self._spec.relation)
         except FileNotFoundError:
             return 0
 
@@ -238,22 +238,22 @@ class _Attempt:
         is_extension: bool,
     ) -> tuple[Rows, Rows]:
         """Return the added and removed rows if the table has these files, or has got them."""
-        inlet = self._inlet
+        spec = self._spec
         if tasks is None:
-            compare = inlet.extension if is_extension else inlet.replacement
+            compare = spec.extension if is_extension else spec.replacement
             return compare(earlier, self._read(files))
-        reading = read_in_tasks(inlet, tasks, list(map(self._file, files)), self._collector)
+        reading = read_in_tasks(spec, tasks, list(map(self._file, files)), self._collector)
         self.reread |= set(reading.files)
         return compare_in_tasks(
-            inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
+            spec, tasks, earlier.handle(), reading.rows, is_extension=is_extension
         )
 
     def _file(self, file: delta_snapshot.DeltaFile) -> DataFile:
         name = self._name(file)
-        path = self._inlet.location.resolve(name)
+        path = self._spec.location.resolve(name)
         return DataFile(
             name,
-            self._inlet.location.shown(name),
+            self._spec.location.shown(name),
             str(path),
             PARQUET,
             input_files.fingerprint_of(path.stat()),
@@ -268,16 +268,16 @@ class _Attempt:
             tables.append(self._collector.add_file(self._name(each), self._reading(each)))
             self.reread.add(self._name(each))
         self._collector.raise_if_malformed()
-        return self._inlet.union(tables)
+        return self._spec.union(tables)
 
     def _reread(self, files: Iterable[delta_snapshot.DeltaFile]) -> pa.Table:
         """Return the good rows of files that have been read before."""
-        rows = self._inlet.union([self._reading(each).table for each in files])
-        return expand_table(rows, self._inlet.relation)
+        rows = self._spec.union([self._reading(each).table for each in files])
+        return expand_table(rows, self._spec.relation)
 
     def _reading(self, file: delta_snapshot.DeltaFile) -> FileRecords:
         found = self._file(file)
-        span, expected = self._inlet.directive.span, self._collector.expected
+        span, expected = self._spec.directive.span, self._collector.expected
 
         def use(opened: BinaryIO) -> FileRecords:
             return read_portion(opened, Portion(found), expected)[0]
@@ -286,7 +286,7 @@ class _Attempt:
         return FileRecords(reading.table, reading.malformed)
 
     def _name(self, file: delta_snapshot.DeltaFile) -> str:
-        return f"{self._inlet.location.name}/{file.path}"
+        return f"{self._spec.location.name}/{file.path}"
 
 
 def _count_rows(snapshot: delta_snapshot.DeltaSnapshot) -> int | None:

@@ -91,12 +91,12 @@ class FileState(NamedTuple):
 class FileSource(InputSource):
     """Reads the files that a name or pattern denotes."""
 
-    def __init__(self, inlet: SourceSpec) -> None:
-        super().__init__(inlet, "files with bounds")
+    def __init__(self, spec: SourceSpec) -> None:
+        super().__init__(spec, "files with bounds")
 
     def is_unchanged(self, before: Position | None) -> bool:
         """Return whether the same files exist, unchanged."""
-        now = {file.name: file.fingerprint for file in list_files(self._inlet.location)}
+        now = {file.name: file.fingerprint for file in list_files(self._spec.location)}
         before = self._comparable(before)
         if before is None:
             return False
@@ -106,10 +106,10 @@ class FileSource(InputSource):
         self, before: Position | None, earlier: EarlierRows, collector: RunCollector
     ) -> SourceChange:
         try:
-            return _Attempt(self._inlet, before, collector).change(earlier)
+            return _Attempt(self._spec, before, collector).change(earlier)
         except _LargeFileError:
-            collector = RunCollector(self._inlet, before)
-            return _Attempt(self._inlet, before, collector).change(earlier, is_for_tasks=True)
+            collector = RunCollector(self._spec, before)
+            return _Attempt(self._spec, before, collector).change(earlier, is_for_tasks=True)
 
 
 class _LargeFileError(Exception):
@@ -160,17 +160,17 @@ class _Attempt:
         _altered: the files that are there with other content.
     """
 
-    def __init__(self, inlet: SourceSpec, before: Position | None, collector: RunCollector) -> None:
-        self._inlet = inlet
+    def __init__(self, spec: SourceSpec, before: Position | None, collector: RunCollector) -> None:
+        self._spec = spec
         self._is_first = before is None
         self._known = {} if before is None else _entries(before)
-        self._files = list(map(self._file, list_files(inlet.location)))
+        self._files = list(map(self._file, list_files(spec.location)))
         self._collector = collector
         self._noted: dict[str, FileState] = {}
         self._whole: dict[str, pa.Table] = {}
         self._tails: dict[str, pa.Table] = {}
         self._altered: set[str] = set()
-        self._is_single = is_single_file(inlet.location)
+        self._is_single = is_single_file(spec.location)
 
     def change(self, earlier: EarlierRows, *, is_for_tasks: bool = False) -> SourceChange:
         """Return what has changed since the last reading.
@@ -181,7 +181,7 @@ class _Attempt:
         """
         other = [file for file in self._files if not self._is_known(file)]
         about = sum(map(self._estimated_rows, other))
-        tasks = self._inlet.tasks if is_for_tasks else self._inlet.tasks_for(about)
+        tasks = self._spec.tasks if is_for_tasks else self._spec.tasks_for(about)
         if tasks is not None:
             return self._change_in_tasks(tasks, other, earlier)
         for file in self._files:
@@ -200,15 +200,15 @@ class _Attempt:
 
     def _to_source_change(self, rows: tuple[Rows, Rows], reread: frozenset[str]) -> SourceChange:
         """Return the change, with the position of now, and where names were relative to."""
-        position = {"files": self._noted, "folder": str(self._inlet.location.base)}
+        position = {"files": self._noted, "folder": str(self._spec.location.base)}
         good = sum(each.rows for each in self._noted.values())
         return self._collector.to_source_change(
             rows, position, None if self._is_first else reread, self._warnings(), good
         )
 
     def _file(self, file: ListedFile) -> DataFile:
-        shown = self._inlet.location.shown(file.name)
-        format_ = format_of(self._inlet.directive, file.name)
+        shown = self._spec.location.shown(file.name)
+        format_ = format_of(self._spec.directive, file.name)
         return DataFile(file.name, shown, file.path, format_, file.fingerprint)
 
     def _is_known(self, file: DataFile) -> bool:
@@ -221,7 +221,7 @@ class _Attempt:
         entry, size = self._known.get(file.name), file.size
         if entry is not None and file.is_text and 0 < entry.size < size:
             size -= entry.size
-        return estimated_rows(size, file.format, self._inlet.relation)
+        return estimated_rows(size, file.format, self._spec.relation)
 
     def _change_in_tasks(
         self, tasks: TaskPool, other: Sequence[DataFile], earlier: EarlierRows
@@ -231,13 +231,13 @@ class _Attempt:
         Files that were added are read by themselves, if rows do not compete by a key. Otherwise all
         files are, and compared with the earlier rows.
         """
-        inlet = self._inlet
+        spec = self._spec
         removed = frozenset(self._known.keys() - {file.name for file in self._files})
         is_new = all(file.name not in self._known for file in other)
-        is_extension = is_new and not (removed or self._is_first or inlet.key.columns)
+        is_extension = is_new and not (removed or self._is_first or spec.key.columns)
         files = other if is_extension else self._files
         reading = read_in_tasks(
-            inlet,
+            spec,
             tasks,
             files,
             self._collector,
@@ -252,7 +252,7 @@ class _Attempt:
                 else FileState(*file.fingerprint, found.checksum, found.rows, found.bounds)
             )
         rows = compare_in_tasks(
-            inlet, tasks, earlier.handle(), reading.rows, is_extension=is_extension
+            spec, tasks, earlier.handle(), reading.rows, is_extension=is_extension
         )
         return self._to_source_change(rows, removed.union(reading.files))
 
@@ -260,17 +260,17 @@ class _Attempt:
         self, earlier: EarlierRows, bounds: Sequence[FileBounds]
     ) -> tuple[pa.Table, pa.Table]:
         """Return added and removed rows, given the bounds of the files that have lost rows."""
-        inlet = self._inlet
-        found, lost = self._rows(), inlet.empty_table()
+        spec = self._spec
+        found, lost = self._rows(), spec.empty_table()
         unread = [file for file in self._files if file.name not in self._whole]
-        is_all_needed = inlet.has_copies or not inlet.relation.types
+        is_all_needed = spec.has_copies or not spec.relation.types
         if bounds and is_all_needed:  # rows without columns: there is at most one
             self._read_all(unread)
         elif bounds and unread and not self._is_first:
-            near = inlet.in_order(earlier.within(boxes_of(bounds)))
+            near = spec.in_order(earlier.within(boxes_of(bounds)))
             suspects = near.filter(bool_array(is_within_any(near, bounds)))
-            found, lost = difference(suspects, expand_table(found, inlet.relation))
-            columns = inlet.identifying_columns if inlet.key.order else None
+            found, lost = difference(suspects, expand_table(found, spec.relation))
+            columns = spec.identifying_columns if spec.key.order else None
             known = {file.name: self._known[file.name] for file in unread}
             more = [
                 file
@@ -279,12 +279,12 @@ class _Attempt:
             ]
             if more:
                 self._read_all(more)
-                others = inlet.union([self._whole[file.name] for file in more])
-                others = expand_table(others, inlet.relation)
-                found, lost = inlet.union([found, others]), minus(lost, others)
+                others = spec.union([self._whole[file.name] for file in more])
+                others = expand_table(others, spec.relation)
+                found, lost = spec.union([found, others]), minus(lost, others)
         if self._is_first or len(self._whole) == len(self._files):
-            return inlet.replacement(earlier, self._rows())
-        return inlet.revision(earlier, found, lost)
+            return spec.replacement(earlier, self._rows())
+        return spec.revision(earlier, found, lost)
 
     def _read_all(self, files: Sequence[DataFile]) -> None:
         for file in files:
@@ -294,7 +294,7 @@ class _Attempt:
     def _rows(self) -> pa.Table:
         """Return all rows that were read."""
         tails = [rows for name, rows in self._tails.items() if name not in self._whole]
-        return self._inlet.union([*self._whole.values(), *tails])
+        return self._spec.union([*self._whole.values(), *tails])
 
     def _read_changed(self, file: DataFile, entry: FileState) -> None:
         """Read a file that was written since; of one that only grew, the new records."""
@@ -344,7 +344,7 @@ class _Attempt:
         self._noted[file.name] = FileState(*fingerprint, reading.checksum, count, bounds)
 
     def _opened(self, file: DataFile, use: Callable[[BinaryIO], T]) -> tuple[T, Fingerprint]:
-        name, span = file.shown, self._inlet.directive.span
+        name, span = file.shown, self._spec.directive.span
         try:
             return input_files.read_unchanged(place_of(file.path), name, span, use)
         except FileNotFoundError:
@@ -371,21 +371,21 @@ class _Attempt:
             if earlier is not None and earlier.is_whole:
                 records = format_.read(text, file.shown, expected, earlier, progress)
                 return _Reading(records, text.checksum(), is_tail=True)
-        rows = estimated_rows(file.size, file.format, self._inlet.relation)
-        if self._inlet.tasks_for(rows) is not None:
+        rows = estimated_rows(file.size, file.format, self._spec.relation)
+        if self._spec.tasks_for(rows) is not None:
             raise _LargeFileError
         opened.seek(0)
         return self._read(opened, file)
 
     def _progress(self, opened: BinaryIO, file: DataFile) -> Progress:
         size = input_files.status_of(opened).st_size
-        return self._inlet.console.progress(f"reading {file.shown}", total_bytes=size)
+        return self._spec.console.progress(f"reading {file.shown}", total_bytes=size)
 
     def _warnings(self) -> list[Diagnostic]:
         if self._files or self._is_single:
             return []
-        place, span = self._inlet.location, self._inlet.directive.span
-        name = self._inlet.relation.name
+        place, span = self._spec.location, self._spec.directive.span
+        name = self._spec.relation.name
         message = f"There is no file in `{place.display_name}`, so `{name}` is empty."
         cure = "put files there, or correct the name"
         return [Diagnostic("C0958", message, span, cure, severity=Severity.WARNING)]

@@ -13,12 +13,14 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
+from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.files.places import Place
@@ -40,25 +42,11 @@ from corollary.warehouse.sources.source_spec import SourceSpec
 from corollary.warehouse.sources.spark_source import Fetch, MapRows, SparkSource
 
 
-def sources_of(
-    program: Program,
-    relations: Mapping[str, Relation],
-    *,
-    base: Place,
-    root: Place | None = None,
-    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
-    fetch: Fetch | None = None,
-    map_rows: MapRows | None = None,
-    console: Console | None = None,
-    tasks: TaskPool | None = None,
-) -> list[Source]:
-    """Return the sources of a program, one for each different `.input`, in its order.
+@dataclass(frozen=True, slots=True)
+class SourceFactory:
+    """Makes the sources of a program.
 
-    Streams are not sources: they have no state that could be compared.
-
-    Args:
-        program: the program, checked.
-        relations: the signatures of its relations by name.
+    Attributes:
         base: the directory that file names are relative to (`-F`).
         root: the directory that files must lie in (`--root`); by default the base.
         bad_rows: what is done about malformed records.
@@ -66,108 +54,99 @@ def sources_of(
         map_rows: the same, without bringing rows here.
         console: shows how far the reading of files has come.
         tasks: where large files are read; None to read all of them here.
-
-    Raises:
-        InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source, or
-            a relation reads one in two ways.
     """
-    keys = {declaration.name: declaration.key for declaration in program.declarations}
-    bags = {declaration.name for declaration in program.declarations if declaration.is_bag}
-    found: dict[str, Source] = {}
-    for directive in dict.fromkeys(program.directives):
-        if directive.name != "input" or is_stream(directive):
-            continue
-        relation = relations[directive.relation]
-        key = keys.get(relation.name, ())
-        source = source_of(
-            directive,
-            relation,
-            base=base,
-            root=root,
-            key=key,
-            bad_rows=bad_rows,
-            fetch=fetch,
-            map_rows=map_rows,
-            console=console,
-            has_copies=relation.name in bags,
-            tasks=tasks,
-        )
-        if source.name in found:
+
+    base: Place
+    root: Place | None = None
+    bad_rows: BadRowPolicy = BadRowPolicy.ABORT
+    fetch: Fetch | None = None
+    map_rows: MapRows | None = None
+    console: Console = field(default_factory=SilentConsole)
+    tasks: TaskPool | None = None
+
+    def sources(self, program: Program, relations: Mapping[str, Relation]) -> list[Source]:
+        """Return the sources of a program, one for each different `.input`, in its order.
+
+        Streams are not sources: they have no state that could be compared.
+
+        Args:
+            program: the program, checked.
+            relations: the signatures of its relations by name.
+
+        Raises:
+            InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source,
+                or a relation reads one in two ways.
+        """
+        keys = {each.name: each.key for each in program.declarations}
+        bags = {each.name for each in program.declarations if each.is_bag}
+        found: dict[str, Source] = {}
+        for directive in dict.fromkeys(program.directives):
+            if directive.name != "input" or is_stream(directive):
+                continue
+            relation = relations[directive.relation]
+            key, has_copies = keys.get(relation.name, ()), relation.name in bags
+            source = self.source(directive, relation, key, has_copies=has_copies)
+            if source.name in found:
+                raise InputError.of(
+                    "C0956",
+                    f"`{relation.name}` reads `{source.name.partition(' < ')[2]}` in two ways.",
+                    directive.span,
+                    "take one `.input` out, or let it fill a relation of its own",
+                )
+            found[source.name] = source
+        return list(found.values())
+
+    def source(
+        self,
+        directive: Directive,
+        relation: Relation,
+        key: Sequence[str] = (),
+        *,
+        has_copies: bool = False,
+    ) -> Source:
+        """Return the source of an `.input`; with copies, equal rows are several ones.
+
+        Raises:
+            InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source.
+        """
+        if is_from_terminal(directive):
             raise InputError.of(
                 "C0956",
-                f"`{relation.name}` reads `{source.name.partition(' < ')[2]}` in two ways.",
+                f"`{relation.name}` reads from standard input, which cannot be read again: what "
+                "has changed since the last run is unknown.",
                 directive.span,
-                "take one `.input` out, or let it fill a relation of its own",
+                "read from a file, or hand the changes in with `corollary apply`",
             )
-        found[source.name] = source
-    return list(found.values())
-
-
-def source_of(
-    directive: Directive,
-    relation: Relation,
-    *,
-    base: Place,
-    root: Place | None = None,
-    key: Sequence[str] = (),
-    bad_rows: BadRowPolicy = BadRowPolicy.ABORT,
-    fetch: Fetch | None = None,
-    map_rows: MapRows | None = None,
-    console: Console | None = None,
-    has_copies: bool = False,
-    tasks: TaskPool | None = None,
-) -> Source:
-    """Return the source of an `.input`; arguments as for `sources_of`.
-
-    With copies, equal rows are several ones.
-    """
-    if is_from_terminal(directive):
-        raise InputError.of(
-            "C0956",
-            f"`{relation.name}` reads from standard input, which cannot be read again: what has "
-            "changed since the last run is unknown.",
-            directive.span,
-            "read from a file, or hand the changes in with `corollary apply`",
-        )
-    source_key = SourceKey(tuple(key), directive.parameter("order"))
-    if is_spark_io(directive):
-        assert fetch is not None, "the caller has to read through Spark"
-        is_table = not directive.parameter("filename")
-        folder: Place = Path() if is_table else base  # a table is in no folder
-        place = SourceLocation(root or base, folder, display_name(directive), directive.span)
+        is_spark, base = is_spark_io(directive), self.base
+        if is_spark and not directive.parameter("filename"):
+            base = Path()  # a table is in no folder
+        name = display_name(directive) if is_spark else file_name_of(directive)
+        place = SourceLocation(self.root or self.base, base, name, directive.span)
         spec = SourceSpec(
             relation,
             directive,
             place,
-            source_key,
-            bad_rows,
+            SourceKey(tuple(key), directive.parameter("order")),
+            self.bad_rows,
+            self.console,
             has_copies=has_copies,
-            tasks=tasks,
+            tasks=self.tasks,
         )
-        return SparkSource(spec, fetch, map_rows)
-    place = SourceLocation(root or base, base, file_name_of(directive), directive.span)
-    path = place.resolve(place.name)
-    inlet = SourceSpec(
-        relation,
-        directive,
-        place,
-        source_key,
-        bad_rows,
-        console or SilentConsole(),
-        has_copies=has_copies,
-        tasks=tasks,
-    )
-    if is_sqlite(directive):
-        from corollary.warehouse.sources.sqlite_source import SqliteSource
+        if is_spark:
+            assert self.fetch is not None, "the caller has to read through Spark"
+            return SparkSource(spec, self.fetch, self.map_rows)
+        path = place.resolve(name)
+        if is_sqlite(directive):
+            from corollary.warehouse.sources.sqlite_source import SqliteSource
 
-        return SqliteSource(inlet)
-    is_open = not directive.parameter("format") and channel_of(directive) == "file"
-    is_delta = format_of(directive, place.name) == "delta"
-    try:
-        if not is_delta and not (is_open and (path / LOG_DIRECTORY).is_dir()):
-            return FileSource(inlet)
-    except OSError as error:  # an object store does not answer
-        raise file_error(place.display_name, "read", error, directive.span) from None
-    from corollary.warehouse.sources.delta_source import DeltaSource
+            return SqliteSource(spec)
+        is_open = not directive.parameter("format") and channel_of(directive) == "file"
+        is_delta = format_of(directive, place.name) == "delta"
+        try:
+            if not is_delta and not (is_open and (path / LOG_DIRECTORY).is_dir()):
+                return FileSource(spec)
+        except OSError as error:  # an object store does not answer
+            raise file_error(place.display_name, "read", error, directive.span) from None
+        from corollary.warehouse.sources.delta_source import DeltaSource
 
-    return DeltaSource(inlet, path)
+        return DeltaSource(spec, path)

@@ -156,28 +156,28 @@ class InputSource:
     The kinds say with `_change` what is read of them, and how it is compared.
 
     Args:
-        inlet: the `.input`.
+        spec: the `.input`.
         kind: the kind of source, for the digest of its settings.
     """
 
-    def __init__(self, inlet: SourceSpec, kind: str) -> None:
-        self._inlet = inlet
-        self._form = inlet.settings_digest(kind)
+    def __init__(self, spec: SourceSpec, kind: str) -> None:
+        self._spec = spec
+        self._form = spec.settings_digest(kind)
 
     @property
     def name(self) -> str:
         """The unique name of the source, the same in every run."""
-        return self._inlet.name
+        return self._spec.name
 
     @property
     def relation(self) -> Relation:
         """The relation that it fills."""
-        return self._inlet.relation
+        return self._spec.relation
 
     @property
     def directive(self) -> Directive:
         """The `.input` that it is read for."""
-        return self._inlet.directive
+        return self._spec.directive
 
     def _comparable(self, before: Position | None) -> Position | None:
         """Return a position if it was recorded with the same settings; else all is read again."""
@@ -189,18 +189,18 @@ class InputSource:
         Raises:
             InputError: the source cannot be read, or has rows that are not acceptable.
         """
-        before, inlet = self._comparable(before), self._inlet
+        before, spec = self._comparable(before), self._spec
         for _ in range(READ_ATTEMPTS):
             try:
-                change = self._change(before, earlier, RunCollector(inlet, before))
+                change = self._change(before, earlier, RunCollector(spec, before))
             except FileNotFoundError:
                 continue
             except OSError as error:
-                shown, span = inlet.location.display_name, inlet.directive.span
+                shown, span = spec.location.display_name, spec.directive.span
                 raise file_error(shown, "read", error, span) from None
             return replace(change, position={"form": self._form, **change.position})
         message, cure = self._missing_files()
-        raise InputError.of("C0953", message, inlet.directive.span, f"{cure}; nothing was changed")
+        raise InputError.of("C0953", message, spec.directive.span, f"{cure}; nothing was changed")
 
     def _change(
         self, before: Position | None, earlier: EarlierRows, collector: "RunCollector"
@@ -215,7 +215,7 @@ class InputSource:
 
     def _missing_files(self) -> tuple[str, str]:
         """Return the message about files that are gone at every attempt, and the cure."""
-        files = f"Files of `{self._inlet.location.display_name}`"
+        files = f"Files of `{self._spec.location.display_name}`"
         message = f"{files} vanish while they are read; {READ_ATTEMPTS} attempts failed."
         return message, "run it again when their writer is done"
 
@@ -227,20 +227,20 @@ class InputSource:
         collector: "RunCollector",
     ) -> tuple[tuple[pa.Table, pa.Table], int]:
         """Return the added and removed rows if these are all records now, and how many are good."""
-        rows = collector.add_file(self._inlet.location.name, records, rows_before)
+        rows = collector.add_file(self._spec.location.name, records, rows_before)
         collector.raise_if_malformed()
-        return self._inlet.replacement(earlier, rows), rows.num_rows
+        return self._spec.replacement(earlier, rows), rows.num_rows
 
 
 class RunCollector:
     """Collects malformed records, columns and warnings from the files that one run reads."""
 
-    def __init__(self, inlet: SourceSpec, before: Position | None) -> None:
-        self._inlet = inlet
+    def __init__(self, spec: SourceSpec, before: Position | None) -> None:
+        self._spec = spec
         before = before or {}
         self.expected = ExpectedColumns(
-            inlet.relation,
-            inlet.directive,
+            spec.relation,
+            spec.directive,
             tuple(before.get("named", ())),
             frozenset(before.get("columns", ())),
         )
@@ -256,7 +256,7 @@ class RunCollector:
         Raises:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
-        relation, source = self._inlet.relation.name, self._inlet.name
+        relation, source = self._spec.relation.name, self._spec.name
         bad = to_bad_rows(relation, source, name, records.malformed)
         self.add_summary(name, records.summary, bad, rows_before)
         return records.table
@@ -270,7 +270,7 @@ class RunCollector:
             InputError: `C0950` or `C0951`; or there are too many malformed records to go on.
         """
         expected = self.expected
-        shown = self._inlet.location.shown(name)
+        shown = self._spec.location.shown(name)
         schema_drift.check_any_good_row(expected, shown, records, rows_before)
         if schema_drift.has_lost_everything(expected, records, rows_before):
             self._emptied.append(shown)
@@ -285,7 +285,7 @@ class RunCollector:
         named = expected.header_names or records.header_names
         self.expected = replace(expected, header_names=named, known_columns=known)
         self._bad[name] = bad
-        if self._inlet.bad_rows is BadRowPolicy.ABORT:
+        if self._spec.bad_rows is BadRowPolicy.ABORT:
             self._malformed += records.malformed
             if len(self._malformed) > SHOWN_FINDINGS_MAX:
                 self.raise_if_malformed()
@@ -312,4 +312,4 @@ class RunCollector:
     def raise_if_malformed(self) -> None:
         """Raise if there are malformed records, and the policy is to abort."""
         if self._malformed:
-            raise InputError(first_findings(self._malformed, self._inlet.location.display_name))
+            raise InputError(first_findings(self._malformed, self._spec.location.display_name))

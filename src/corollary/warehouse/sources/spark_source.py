@@ -52,16 +52,16 @@ class SparkSource(InputSource):
     """Reads a source through Spark.
 
     Args:
-        inlet: the `.input`.
+        spec: the `.input`.
         fetch: brings its rows here.
         map_rows: applies a function to its rows where they are; None if they are to be here.
     """
 
-    def __init__(self, inlet: SourceSpec, fetch: Fetch, map_rows: MapRows | None = None) -> None:
-        super().__init__(inlet, "spark")
+    def __init__(self, spec: SourceSpec, fetch: Fetch, map_rows: MapRows | None = None) -> None:
+        super().__init__(spec, "spark")
         self._fetch = fetch
         self._map_rows = map_rows
-        self._is_text = inlet.directive.parameter("format").lower() in TEXT_FORMATS
+        self._is_text = spec.directive.parameter("format").lower() in TEXT_FORMATS
 
     def is_unchanged(self, _: Position | None) -> bool:
         """Return False: Spark has no fingerprints to compare."""
@@ -72,7 +72,7 @@ class SparkSource(InputSource):
     ) -> SourceChange:
         change: tuple[Rows, Rows]
         rows_before = 0 if before is None else before["rows"]
-        tasks = None if self._map_rows is None else self._inlet.tasks_for(_UNKNOWN_ROWS)
+        tasks = None if self._map_rows is None else self._spec.tasks_for(_UNKNOWN_ROWS)
         if tasks is None:
             records = self._reading(collector.expected)
             change, count = self._replacement(records, rows_before, earlier, collector)
@@ -80,61 +80,61 @@ class SparkSource(InputSource):
             now, count = self._read_in_tasks(tasks, collector, rows_before)
             if tasks.is_large(max(count, len(earlier))):
                 handle = earlier.handle()
-                change = compare_in_tasks(self._inlet, tasks, handle, now, is_extension=False)
+                change = compare_in_tasks(self._spec, tasks, handle, now, is_extension=False)
             else:
-                change = self._inlet.replacement(earlier, now.table())
-        self._inlet.console.progress(f"reading {self.name}").advance(rows=count)
+                change = self._spec.replacement(earlier, now.table())
+        self._spec.console.progress(f"reading {self.name}").advance(rows=count)
         return collector.to_source_change(change, {"rows": count}, None, good_records=count)
 
     def _read_in_tasks(
         self, tasks: TaskPool, collector: RunCollector, rows_before: int
     ) -> tuple[FileRows, int]:
         """Return the rows, which tasks have written, and how many good records there are."""
-        inlet, expected = self._inlet, collector.expected
+        spec, expected = self._spec, collector.expected
         assert self._map_rows is not None
-        staging = Staging(inlet, tasks, _UNKNOWN_ROWS)
+        staging = Staging(spec, tasks, _UNKNOWN_ROWS)
         reader = PortionReader(
-            expected, inlet.name, staging.directory.path, write_pieces=staging.write_pieces
+            expected, spec.name, staging.directory.path, write_pieces=staging.write_pieces
         )
         paths = self._paths()
         if paths is None:
             reports: list[TaskReport] = []
             names: tuple[str, ...] = ()
         else:
-            frame = SparkRows(expected, inlet.location, is_text=self._is_text)
+            frame = SparkRows(expected, spec.location, is_text=self._is_text)
             names, columns, reports = self._map_rows(
-                inlet.directive, paths, inlet.relation.columns, SparkRowsStager(reader, frame)
+                spec.directive, paths, spec.relation.columns, SparkRowsStager(reader, frame)
             )
             if names:
                 frame.check(columns)
         portions = [each for report in reports for each in report.portions]
-        name = inlet.location.name
+        name = spec.location.name
         columns = shown_columns(names)
-        collect(inlet, collector, name, portions, rows_before=rows_before, columns=columns)
+        collect(spec, collector, name, portions, rows_before=rows_before, columns=columns)
         collector.raise_if_malformed()
         return staging.rows(reports), sum(each.rows for each in portions)
 
     def _paths(self) -> list[Path | str] | None:
         """Return the files or the folder to read, none for a table; None if no file is there."""
-        inlet = self._inlet
-        if not inlet.directive.parameter("filename"):
+        spec = self._spec
+        if not spec.directive.parameter("filename"):
             return []
-        files = [_name_for_spark(place_of(each.path)) for each in list_files(inlet.location)]
-        if not is_pattern(inlet.location):
-            return [_name_for_spark(inlet.location.resolve(inlet.location.name))]
+        files = [_name_for_spark(place_of(each.path)) for each in list_files(spec.location)]
+        if not is_pattern(spec.location):
+            return [_name_for_spark(spec.location.resolve(spec.location.name))]
         return files or None
 
     def _reading(self, expected: ExpectedColumns) -> FileRecords:
-        inlet = self._inlet
+        spec = self._spec
         paths = self._paths()
         if paths is None:
-            return FileRecords(inlet.empty_table())
-        names, table = self._fetch(inlet.directive, paths, inlet.relation.columns)
-        if not inlet.relation.types:
+            return FileRecords(spec.empty_table())
+        names, table = self._fetch(spec.directive, paths, spec.relation.columns)
+        if not spec.relation.types:
             return FileRecords(nullary_table(min(1, table.num_rows)), [], names)
         if not names:  # JSON without records has no columns
-            return FileRecords(inlet.empty_table())
-        frame = SparkRows(expected, inlet.location, is_text=self._is_text)
+            return FileRecords(spec.empty_table())
+        frame = SparkRows(expected, spec.location, is_text=self._is_text)
         return frame.records(table, names)
 
 

@@ -28,9 +28,9 @@ _JOURNAL_SUFFIX = "-wal"
 class SqliteSource(InputSource):
     """Reads a table or view of a database."""
 
-    def __init__(self, inlet: SourceSpec) -> None:
-        super().__init__(inlet, "sqlite")
-        self._path: Path = inlet.location.resolve_file()
+    def __init__(self, spec: SourceSpec) -> None:
+        super().__init__(spec, "sqlite")
+        self._path: Path = spec.location.resolve_file()
 
     def is_unchanged(self, before: Position | None) -> bool:
         """Return whether the database has not been written since a position."""
@@ -57,13 +57,13 @@ class SqliteSource(InputSource):
         return found
 
     def _read(self, expected: ExpectedColumns) -> FileRecords:
-        inlet, relation = self._inlet, self._inlet.relation
-        name, span = inlet.location.display_name, inlet.directive.span
-        progress = inlet.console.progress(f"reading {inlet.location.name}")
-        tables = [inlet.empty_table()]
+        spec, relation = self._spec, self._spec.relation
+        name, span = spec.location.display_name, spec.directive.span
+        progress = spec.console.progress(f"reading {spec.location.name}")
+        tables = [spec.empty_table()]
         malformed = []
         first_row = 0
-        with open_table(self._path, name, table_name_of(inlet.directive), span) as table:
+        with open_table(self._path, name, table_name_of(spec.directive), span) as table:
             positions = _positions(table.columns, relation.columns, name, span)
             for batch in table.batches(positions):
                 columns = [
@@ -78,7 +78,7 @@ class SqliteSource(InputSource):
                 first_row += len(batch)
                 progress.advance(rows=len(batch))
             names = tuple(table.columns[at] for at in positions)
-        return FileRecords(inlet.union(tables), malformed, names)
+        return FileRecords(spec.union(tables), malformed, names)
 
 
 def _positions(

@@ -24,18 +24,18 @@ QUARANTINED_MAX = 1_000_000
 """The maximum number of malformed records that one reading of a source sets aside."""
 
 
-def key_partitions(inlet: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
+def key_partitions(spec: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
     """Return the partitions in which rows that compete with each other meet."""
     count = tasks.partition_count(rows)
-    columns = inlet.identifying_columns
-    return KeyPartitions(inlet.relation, columns, count, tasks.partitions_of)
+    columns = spec.identifying_columns
+    return KeyPartitions(spec.relation, columns, count, tasks.partitions_of)
 
 
 class Staging:
     """The rows of one reading.
 
     Args:
-        inlet: the `.input`.
+        spec: the `.input`.
         tasks: what reads it.
         rows: about how many there are.
 
@@ -44,13 +44,13 @@ class Staging:
         write_pieces: writes rows in partitions of their keys; None if there is no key.
     """
 
-    def __init__(self, inlet: SourceSpec, tasks: TaskPool, rows: int) -> None:
-        self._inlet = inlet
+    def __init__(self, spec: SourceSpec, tasks: TaskPool, rows: int) -> None:
+        self._spec = spec
         self._tasks = tasks
         self.directory = StagingDirectory(tasks)
         self.write_pieces: PieceWriter | None = None
-        if inlet.key.columns:
-            partitions = key_partitions(inlet, tasks, rows)
+        if spec.key.columns:
+            partitions = key_partitions(spec, tasks, rows)
             self.write_pieces = PieceWriter(self.directory.path, partitions)
 
     def rows(self, reports: Sequence[TaskReport]) -> FileRows:
@@ -60,7 +60,7 @@ class Staging:
             ConstraintError: `C0954`, rows with the same key are in conflict.
         """
         staged = [each.staged for each in reports if each.staged is not None]
-        return FileRows(self._inlet.relation, self._resolve(staged), self._tasks, self.directory)
+        return FileRows(self._spec.relation, self._resolve(staged), self._tasks, self.directory)
 
     def _resolve(self, staged: Sequence[RowsFile | RowPieces]) -> list[RowsFile]:
         if self.write_pieces is None:
@@ -68,20 +68,20 @@ class Staging:
         pieces = [each for each in staged if isinstance(each, RowPieces)]
         resolver = KeyResolver(
             self.directory.path,
-            self._inlet.relation,
-            self._inlet.key,
-            self._inlet.directive,
+            self._spec.relation,
+            self._spec.key,
+            self._spec.directive,
             pieces,
         )
         numbers = range(self.write_pieces.partitions.count if pieces else 0)
-        found = self._tasks.run(f"check the key of {self._inlet.relation.name}", resolver, numbers)
+        found = self._tasks.run(f"check the key of {self._spec.relation.name}", resolver, numbers)
         for each in pieces:
             Path(each.path).unlink(missing_ok=True)
         return [each for each in found if each is not None]
 
 
 def collect(
-    inlet: SourceSpec,
+    spec: SourceSpec,
     collector: RunCollector,
     name: str,
     portions: Sequence[PortionReport],
@@ -92,7 +92,7 @@ def collect(
     """Collect what tasks tell of a file, all of whose portions they have read.
 
     Args:
-        inlet: the `.input`.
+        spec: the `.input`.
         collector: of this run.
         name: of the file.
         portions: what they tell.
@@ -104,7 +104,7 @@ def collect(
     """
     counted = sum(each.bad_count for each in portions)
     if counted > QUARANTINED_MAX:
-        raise too_many_bad_rows(inlet.location.display_name, counted, inlet.directive.span)
+        raise too_many_bad_rows(spec.location.display_name, counted, spec.directive.span)
     bad = pa.concat_tables([NO_BAD_ROWS, *(each.bad_rows() for each in portions)])
     if columns is None:
         columns = tuple(dict.fromkeys(name for each in portions for name in each.columns))

@@ -62,7 +62,7 @@ class TaskReading:
 
 
 def read_in_tasks(
-    inlet: SourceSpec,
+    spec: SourceSpec,
     tasks: TaskPool,
     files: Sequence[DataFile],
     collector: RunCollector,
@@ -73,7 +73,7 @@ def read_in_tasks(
     """Read files of a source; malformed records, columns and warnings go to the collector.
 
     Args:
-        inlet: the `.input`, of a relation with columns whose equal rows are one.
+        spec: the `.input`, of a relation with columns whose equal rows are one.
         tasks: where they are read.
         files: all of them are read.
         collector: of this run.
@@ -85,7 +85,7 @@ def read_in_tasks(
         ConstraintError: `C0954`, rows with the same key are in conflict.
         FileNotFoundError: a file was removed or written meanwhile.
     """
-    job = _Job(inlet, tasks, files, collector.expected, has_bounds=has_bounds)
+    job = _Job(spec, tasks, files, collector.expected, has_bounds=has_bounds)
     reports = job.read()
     found: dict[str, list[PortionReport]] = {each.name: [] for each in files}
     for report in reports:
@@ -94,7 +94,7 @@ def read_in_tasks(
     noted = {}
     for name, portions in found.items():
         had = (rows_before or {}).get(name, 0)
-        collect(inlet, collector, name, portions, rows_before=had)
+        collect(spec, collector, name, portions, rows_before=had)
         checksum = job.checksums.get(name, portions[0].checksum)
         count = sum(each.rows for each in portions)
         noted[name] = ReadFile(count, _bounds(portions), checksum)
@@ -103,38 +103,38 @@ def read_in_tasks(
 
 
 def compare_in_tasks(
-    inlet: SourceSpec, tasks: TaskPool, before: TableHandle, now: FileRows, *, is_extension: bool
+    spec: SourceSpec, tasks: TaskPool, before: TableHandle, now: FileRows, *, is_extension: bool
 ) -> tuple[Rows, Rows]:
     """Return the rows that a source has got and lost; a table where they are few.
 
     Args:
-        inlet: the `.input`.
+        spec: the `.input`.
         tasks: where they are compared.
         before: the rows that it had, with their copies.
         now: those that it has; or, if it is an extension, those that were added to it.
         is_extension: whether no row was lost.
     """
-    if not len(before) and not inlet.has_copies:
-        return now if tasks.is_large(len(now)) else now.table(), inlet.empty_table()
-    relation = inlet.counts if inlet.has_copies else inlet.relation
-    partitions = key_partitions(inlet, tasks, len(before) + len(now))
+    if not len(before) and not spec.has_copies:
+        return now if tasks.is_large(len(now)) else now.table(), spec.empty_table()
+    relation = spec.counts if spec.has_copies else spec.relation
+    partitions = key_partitions(spec, tasks, len(before) + len(now))
     directory = StagingDirectory(tasks)
     pieces = StagingDirectory(tasks)
     write = PieceWriter(pieces.path, partitions)
-    is_compared = len(before) and not (inlet.has_copies and is_extension)
+    is_compared = len(before) and not (spec.has_copies and is_extension)
     then = before.map_partitions(write) if is_compared else []
     there = now.map_partitions(write)
-    compare = PieceComparison(directory.path, inlet.relation, then, there, inlet.has_copies)
-    found = tasks.run(f"compare {inlet.name}", compare, range(partitions.count))
+    compare = PieceComparison(directory.path, spec.relation, then, there, spec.has_copies)
+    found = tasks.run(f"compare {spec.name}", compare, range(partitions.count))
     sides: Iterable[TableHandle] = (
         FileRows(relation, [each for each in side if each is not None], tasks, directory)
         for side in zip(*found, strict=True)
     )
-    if inlet.has_copies:
+    if spec.has_copies:
         sides = map(CopiesHandle, sides)
     few = (each if tasks.is_large(len(each)) else each.table() for each in sides)
     now_there, gone = few
-    return now_there, inlet.empty_table() if is_extension else gone
+    return now_there, spec.empty_table() if is_extension else gone
 
 
 class _Job:
@@ -147,21 +147,21 @@ class _Job:
 
     def __init__(
         self,
-        inlet: SourceSpec,
+        spec: SourceSpec,
         tasks: TaskPool,
         files: Sequence[DataFile],
         expected: ExpectedColumns,
         *,
         has_bounds: bool,
     ) -> None:
-        self._inlet = inlet
+        self._spec = spec
         self._tasks = tasks
         self._files = files
         self._has_bounds = has_bounds
         self._expected, self._unnamed = _with_names(files, expected)
         self.checksums: dict[str, str] = {}
-        rows = sum(estimated_rows(each.size, each.format, inlet.relation) for each in files)
-        self.staging = Staging(inlet, tasks, rows)
+        rows = sum(estimated_rows(each.size, each.format, spec.relation) for each in files)
+        self.staging = Staging(spec, tasks, rows)
 
     def read(self) -> list[TaskReport]:
         """Return the reports of all files, each with all its portions.
@@ -196,14 +196,14 @@ class _Job:
     def _run(self, portions: Sequence[Portion]) -> list[TaskReport]:
         reader = PortionReader(
             self._expected,
-            self._inlet.name,
+            self._spec.name,
             self.staging.directory.path,
             self._has_bounds,
             self._unnamed,
             self.staging.write_pieces,
         )
         groups = list(group_by_size(portions, PORTION_BYTES))
-        return self._tasks.run(f"read {self._inlet.name}", reader, groups)
+        return self._tasks.run(f"read {self._spec.name}", reader, groups)
 
     def _whole(self) -> Iterator[Portion]:
         """Yield the files that are read as a whole, or by row groups."""
@@ -230,7 +230,7 @@ class _Job:
                 for ends in divide(each.size, PORTION_BYTES)
             )
             numbers[each.name] = range(start, len(asked))
-        scans = self._tasks.run(f"find the records of {self._inlet.name}", scan_range, asked)
+        scans = self._tasks.run(f"find the records of {self._spec.name}", scan_range, asked)
         for each in self._files:
             if each.name in numbers:
                 checksum, *found = (scans[at] for at in numbers[each.name])
