@@ -306,4 +306,4 @@ ends(x) :- two(x, _), !edge(x, x).
             assert changes[0] == changes[1]
             for name in ("two", "ends"):
                 assert sorted(there.relation(name).rows()) == sorted(here.relation(name).rows())
-        assert state_of(there).engine.place_of("two").place == "partitions"
+        assert state_of(there).engine.residency("two").place == "partitions"

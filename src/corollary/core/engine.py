@@ -276,7 +276,7 @@ class ValueRange(NamedTuple):
     has_null: bool
 
 
-class RelationPlace(NamedTuple):
+class Residency(NamedTuple):
     """Where the tuples of a relation are, and why."""
 
     place: str
@@ -588,7 +588,7 @@ class Engine(Protocol):
             has_pivot: whether it can be partitioned.
         """
 
-    def place_of(self, relation: str) -> RelationPlace:
+    def residency(self, relation: str) -> Residency:
         """Return where the tuples of a relation are."""
 
     @property

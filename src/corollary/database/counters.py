@@ -309,7 +309,7 @@ def collect_stats(
 
 def home_of(engine: Engine, relations: Iterable[str]) -> str:
     """Return where strata of these relations are maintained that are placed nowhere else."""
-    places = {engine.place_of(name).place for name in relations}
+    places = {engine.residency(name).place for name in relations}
     return PARTITIONS if PARTITIONS in places else engine.default_placement
 
 

@@ -128,9 +128,9 @@ def _forecast(
         is_guessed,
         update.new,
         {
-            name: engine.place_of(name)
+            name: engine.residency(name)
             for name, relation in update.new.relations.items()
-            if relation.is_stored and engine.place_of(name).place != engine.default_placement
+            if relation.is_stored and engine.residency(name).place != engine.default_placement
         },
     )
 

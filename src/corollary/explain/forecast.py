@@ -7,7 +7,7 @@ from typing import Any
 from corollary.analysis.joint_probes import count_requests, step_lists
 from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.engine import RelationPlace
+from corollary.core.engine import Residency
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.plans import (
     WORKING_SEPARATOR,
@@ -105,7 +105,7 @@ class Forecast:
     plan: Plan
     is_guessed: bool
     program: NormalProgram
-    places: Mapping[str, RelationPlace]
+    places: Mapping[str, Residency]
 
 
 def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:

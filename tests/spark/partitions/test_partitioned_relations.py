@@ -52,8 +52,8 @@ def test_changes_are_maintained_by_probes(spark: Any, placement: str) -> None:
             with db.transaction() as tx:
                 tx.insert("shop", shops)
                 tx.insert("sale", sales)
-        assert engine.place_of("sale").place == "partitions"
-        assert engine.place_of("shop").place == ("driver" if placement == "auto" else "partitions")
+        assert engine.residency("sale").place == "partitions"
+        assert engine.residency("shop").place == ("driver" if placement == "auto" else "partitions")
         for at in range(3):
             before = engine.job_counts
             for db in (here, there):

@@ -14,7 +14,7 @@ from corollary.core.engine import (
     BulkMode,
     IndexPlaces,
     Limits,
-    RelationPlace,
+    Residency,
     RowLookup,
     TableHandle,
     TaskPool,
@@ -388,9 +388,9 @@ class LocalEngine:
         """Return where a stratum should run: on the driver."""
         return Placement.DRIVER
 
-    def place_of(self, relation: str) -> RelationPlace:  # noqa: ARG002
+    def residency(self, relation: str) -> Residency:  # noqa: ARG002
         """Return where the tuples of a relation are: here."""
-        return RelationPlace("local", "the engine is in one process")
+        return Residency("local", "the engine is in one process")
 
     # --- plans ---------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from corollary.core.engine import (
     IndexPlaces,
     Limits,
     MapResult,
-    RelationPlace,
+    Residency,
     RowLookup,
     TableHandle,
     ValueRange,
@@ -236,14 +236,9 @@ class SparkEngine(LocalEngine):
 
     def _new_table(self, relation: Relation) -> Table:
         table = super()._new_table(relation)
-        if self._is_forced(relation.name, relation.types):
+        if self._placer.needs_partitions(relation):
             PartitionedContents(table, relation, self.partition_place)
         return table
-
-    def _is_forced(self, name: str, types: tuple[Type, ...]) -> bool:
-        """Whether a relation has to be in partitions, whatever its size."""
-        is_stored = name != PARTITIONS.name and not is_change_relation(name)
-        return self._placer.is_forced and bool(types) and is_stored
 
     def _contents(self, relation: str) -> PartitionedContents:
         """Return what the table of a relation has in partitions, from now on."""
@@ -263,19 +258,17 @@ class SparkEngine(LocalEngine):
 
     def is_partitioned(self, relation: str) -> bool:
         """Whether the committed tuples of a relation are in partitions, or will be."""
-        table = self._tables.get(relation)
-        return table is not None and (
-            table.is_partitioned or self._is_forced(relation, table.types)
+        return relation in self._tables and (
+            self._tables[relation].is_partitioned
+            or self._placer.needs_partitions(self._relations[relation])
         )
 
-    def place_of(self, relation: str) -> RelationPlace:
+    def residency(self, relation: str) -> Residency:
         """Return where the tuples of a relation are, and why."""
-        if relation not in self._tables:
-            place = PARTITIONS_PLACE if self._placer.is_forced else self.default_placement
-            return self._placer.place_of(0, place)
-        is_partitioned = self.is_partitioned(relation)
-        place = PARTITIONS_PLACE if is_partitioned else self.default_placement
-        return self._placer.place_of(self.size(relation), place)
+        is_known = relation in self._tables
+        is_there = self.is_partitioned(relation) if is_known else self._placer.is_forced
+        place = PARTITIONS_PLACE if is_there else self.default_placement
+        return self._placer.residency(self.size(relation) if is_known else 0, place)
 
     def _partition_large(self) -> None:
         """Partition the largest relations, until the others fit into the budget."""
@@ -395,7 +388,7 @@ class SparkEngine(LocalEngine):
 
     def _move_forced(self, name: str) -> None:
         """Move the committed tuples of a relation to partitions if it has to be there."""
-        if self._is_forced(name, self._tables[name].types):
+        if self._placer.needs_partitions(self._relations[name]):
             self._contents(name).move_committed()
 
     def rename(self, old: str, new: str) -> None:
@@ -446,7 +439,7 @@ class SparkEngine(LocalEngine):
         self._placer.grow(sum(self.size(each, State.ADDED) for each in changed))
         self._strata.follow(changed if names is None else changed.intersection(names))
         for name in changed if names is None else changed.intersection(names):
-            if self._is_forced(name, self._tables[name].types):
+            if self._placer.needs_partitions(self._relations[name]):
                 self._contents(name).move_added()
         super().commit(names)
         self._release()

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from corollary.core.engine import TUPLE_BYTES, RelationPlace
+from corollary.core.engine import TUPLE_BYTES, Residency
 from corollary.core.plans import WORKING_SEPARATOR, Placement
+from corollary.core.program import Relation
 from corollary.core.states import CHANGES
 from corollary.data_class import dataclass
+from corollary.rewrite.partitions import PARTITIONS
 
 PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
@@ -45,6 +47,11 @@ class Placer:
             return -1
         return None if self.memory is None else self.memory // (TUPLE_BYTES * LOAD_DIVISOR)
 
+    def needs_partitions(self, relation: Relation) -> bool:
+        """Whether a relation has to be in partitions, whatever its size."""
+        is_stored = relation != PARTITIONS and not is_change_relation(relation.name)
+        return self.is_forced and bool(relation.types) and is_stored
+
     def grow(self, tuples: int) -> None:
         """Note tuples that come to the driver."""
         self.headroom -= TUPLE_BYTES * tuples
@@ -70,7 +77,7 @@ class Placer:
         self.headroom = self.memory - total
         return found
 
-    def place_of(self, tuples: int, place: str) -> RelationPlace:
+    def residency(self, tuples: int, place: str) -> Residency:
         """Return where a relation is, and why.
 
         Args:
@@ -78,11 +85,11 @@ class Placer:
             place: where they are.
         """
         if self.is_forced and place == PARTITIONS_PLACE:
-            return RelationPlace(place, "asked for")
+            return Residency(place, "asked for")
         reason = f"its {tuples:,} tuples take about {TUPLE_BYTES * tuples >> 20:,} MB"
         if self.memory is not None:
             reason += f", the driver has {self.memory >> 20:,} MB for all relations"
-        return RelationPlace(place, reason)
+        return Residency(place, reason)
 
     def placement(self, size: int, lower: int, *, is_partitioned: bool) -> Placement:
         """Return where a stratum with a pivot should run.

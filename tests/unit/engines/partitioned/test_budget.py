@@ -56,10 +56,10 @@ def expected(sales: list[tuple[int, str, int]]) -> tuple[set[Any], set[Any]]:
 
 def test_only_what_is_beyond_the_budget_is_partitioned(database: Database) -> None:
     engine = state_of(database).engine
-    assert engine.place_of("sale").place == "partitions"
-    assert "500 tuples" in engine.place_of("sale").reason
-    assert engine.place_of("shop").place == "driver"
-    assert engine.place_of("total").place == "driver"
+    assert engine.residency("sale").place == "partitions"
+    assert "500 tuples" in engine.residency("sale").reason
+    assert engine.residency("shop").place == "driver"
+    assert engine.residency("total").place == "driver"
 
 
 def test_changes_of_a_partitioned_relation_are_maintained(
@@ -193,5 +193,5 @@ def test_a_relation_of_any_name_is_partitioned(monkeypatch: pytest.MonkeyPatch) 
         with db.transaction() as tx:
             tx.insert("added", [(1,), (2,)])
         engine = state_of(db).engine
-        assert [engine.place_of(each).place for each in ("added", "removed")] == ["partitions"] * 2
+        assert [engine.residency(each).place for each in ("added", "removed")] == ["partitions"] * 2
         assert sorted(to_python(db.query("removed(x)"))) == [(1,), (2,)]
