@@ -77,7 +77,7 @@ class InProcess(engine.SparkEngine):
             placement=placement, partition_count=shares, memory=memory, scratch=scratch
         )
 
-    def _steps_elsewhere(self, *_: Any) -> None:
+    def _remote_steps(self, *_: Any) -> None:
         return None
 
     def _elsewhere(self, relation: str, rows: Any) -> Any:

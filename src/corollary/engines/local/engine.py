@@ -429,7 +429,7 @@ class LocalEngine:
         """Return the table of a working relation of a plan."""
         return Table(types, family)
 
-    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> RemoteSteps | None:  # noqa: ARG002
+    def _remote_steps(self, plan: Plan, tables: Mapping[str, Table]) -> RemoteSteps | None:  # noqa: ARG002
         """Return what runs steps outside this process, None if nothing does."""
         return None
 
@@ -447,7 +447,7 @@ class LocalEngine:
                 self._tables,
                 self._relations,
                 self._dictionary,
-                PlanHooks(self._place, self._working_table, self._steps_elsewhere),
+                PlanHooks(self._place, self._working_table, self._remote_steps),
                 bulk=self._bulk,
             )
             self._prepared[id(plan)] = prepared

@@ -50,7 +50,7 @@ class RemoteSteps(Protocol):
     """Runs steps outside this process; it returns None where this process has to."""
 
     def derive(self, step: plans.Derive, context: RunContext) -> tuple[Any, int] | None:
-        """Return the tuples of a step, and the leads' size; it may put off what is aggregated."""
+        """Return the tuples of a step, and the leads' size; it may defer what is aggregated."""
 
     def group(self, step: plans.Aggregate | plans.Total, context: RunContext) -> Any:
         """Return the tuples of an aggregation."""
@@ -61,8 +61,8 @@ class RemoteSteps(Protocol):
     def read_totals(self, step: plans.ReadTotals, context: RunContext) -> Any:
         """Return the groups and values that totals say."""
 
-    def recall(self, relation: str) -> plans.Derive | None:
-        """Return the derivation that was put off for a relation; it has to be run now."""
+    def pop_deferred(self, relation: str) -> plans.Derive | None:
+        """Return the derivation that was deferred for a relation; it has to be run now."""
 
     def extend_with_round(self, target: str, source: str, number: int) -> bool:
         """Extend a table by the tuples of another, with a number as last column."""
@@ -77,12 +77,12 @@ class PlanHooks(NamedTuple):
     Attributes:
         place: runs a procedure outside this process; returns whether it was run.
         new_table: makes the table of a working relation.
-        steps_elsewhere: returns what runs single steps outside this process.
+        remote_steps: returns what runs single steps outside this process.
     """
 
     place: "Callable[[PreparedPlan, plans.PlacedCall], bool]"
     new_table: Callable[[str, tuple[Type, ...], LayoutFamily | None, plans.Plan], Table]
-    steps_elsewhere: Callable[[plans.Plan, Mapping[str, Table]], RemoteSteps | None]
+    remote_steps: Callable[[plans.Plan, Mapping[str, Table]], RemoteSteps | None]
 
 
 class PreparedPlan:
@@ -131,7 +131,7 @@ class PreparedPlan:
         self._bulk: BulkSteps | None = None
         self._groups: BulkGroups | None = None
         if bulk is not BulkMode.NEVER:
-            self._elsewhere = hooks.steps_elsewhere(plan, self.tables)
+            self._elsewhere = hooks.remote_steps(plan, self.tables)
             queries = BulkQueries(self.tables, dictionary, bulk)
             self._bulk = BulkSteps(queries, plan.types)
             self._groups = BulkGroups(queries, plan, self._held.keys())
@@ -173,7 +173,7 @@ class PreparedPlan:
     def derive(self, step: plans.Derive, number: int) -> tuple[Tuples, int]:  # noqa: ARG002
         """Return the tuples of a step, as its target takes them, and the leads' size.
 
-        A step whose tuples are only aggregated may be put off until they are.
+        A step whose tuples are only aggregated may be deferred until they are.
         """
         if self._elsewhere is not None:
             found = self._elsewhere.derive(step, self._context)
@@ -183,7 +183,7 @@ class PreparedPlan:
         if self._groups is not None:
             if derivation.is_led_by_few(self._context):
                 self._groups.keep(step)
-            elif (led := self._groups.put_off(step)) is not None:
+            elif (led := self._groups.defer(step)) is not None:
                 return self.tables[step.target].layout.empty, led
         return derivation.run(self._context)
 
@@ -261,7 +261,7 @@ class PreparedPlan:
         from corollary.engines.local.evaluation.aggregation.totals import compute_totals, total_rows
 
         body = self.tables[step.body.relation]
-        # A body that was put off is empty here.
+        # A body that was deferred is empty here.
         if 0 < body.size(step.body.state) <= self._context.few:
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
         if self._elsewhere is not None:
@@ -282,19 +282,24 @@ class PreparedPlan:
             found = elsewhere.window(step, self._context)
         else:
             found = elsewhere.group(step, self._context)
-        if found is None and (derive := elsewhere.recall(step.body.relation)) is not None:
+        if found is None:
+            self._materialize_deferred(elsewhere, step.body.relation)
+        return found
+
+    def _materialize_deferred(self, steps: RemoteSteps | BulkGroups, relation: str) -> None:
+        """Derive the tuples of a relation now, if that was deferred."""
+        derive = steps.pop_deferred(relation)
+        if derive is not None:
             tuples, _ = self._derivation(derive).run(self._context)
             self.tables[derive.target].assign(tuples)
-        return found
 
     def _grouped(self, step: plans.Aggregate | plans.Total) -> Words | None:
         """Return the tuples of a bulk step; for another one, see to it that its body is there."""
         if self._groups is None:
             return None
         words = self._groups.tuples(step, self._context)
-        if words is None and (derive := self._groups.recall(step.body.relation)) is not None:
-            tuples, _ = self._derivation(derive).run(self._context)
-            self.tables[derive.target].assign(tuples)
+        if words is None:
+            self._materialize_deferred(self._groups, step.body.relation)
         return words
 
     def read_totals(self, step: plans.ReadTotals) -> Tuples:

@@ -196,7 +196,7 @@ class SparkEngine(LocalEngine):
         """Remove all files and release the session."""
         self._resources.close()
 
-    def _steps_elsewhere(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
+    def _remote_steps(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
         if self._execution is not Execution.SPARK or not self._has_partitions(plan):
             return None
         from corollary.engines.spark.bulk.queries import SparkQueries

@@ -300,7 +300,7 @@ class StratumEngine(LocalEngine):
         self.drop(gone)
         self.declare(wanted)
         for name, each in relations.items():
-            self._follow(root, name, each)
+            self._read_old(root, name, each)
         self.declare({name: relation for name, (relation, *_) in request.given.items()})
         for name, (_, old, _, _) in request.given.items():
             self.insert(name, old)
@@ -314,7 +314,7 @@ class StratumEngine(LocalEngine):
             self.delete(name, removed)
             self.insert(name, added)
 
-    def _follow(self, root: str, name: str, wanted: PlanRelation) -> None:
+    def _read_old(self, root: str, name: str, wanted: PlanRelation) -> None:
         """Have the tuples of OLD of a relation."""
         orders, known = self._versions.pop(name, ((), ()))
         applied = None

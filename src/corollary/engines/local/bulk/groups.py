@@ -1,8 +1,8 @@
 """Bulk aggregations: groups of a relation, or of a join that is never made, by one query.
 
-A `Derive` that is fused with the aggregations of its tuples (`fusion`) is put off: its target stays
-empty, and the first of the aggregations runs one query for all of them. If a row lacks a value, the
-tuples are derived after all, and the local engine decides what is an error.
+A `Derive` that is fused with the aggregations of its tuples (`fusion`) is deferred: its target
+stays empty, and the first of the aggregations runs one query for all of them. If a row lacks a
+value, the tuples are derived after all, and the local engine decides what is an error.
 """
 
 from collections.abc import Collection, Sequence
@@ -44,8 +44,8 @@ _Key = tuple[tuple[int, ...], Pipeline | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _PutOff:
-    """A derivation that was put off: its pipeline, and what has been joined by lookup."""
+class _Deferred:
+    """A derivation that was deferred: its pipeline, and what has been joined by lookup."""
 
     pipeline: Pipeline
     wide: WideRows | None
@@ -80,7 +80,7 @@ class BulkGroups:
         self._plan = plan
         self._types = plan.types
         self._held = held
-        self._put_off: dict[str, _PutOff] = {}
+        self._deferred: dict[str, _Deferred] = {}
         self._results: dict[int, Words] = {}
         self._compiled: dict[_Key, _GroupQuery | NotCompiled] = {}
         # Steps that have met a row without a value: they run here, from then on.
@@ -92,22 +92,22 @@ class BulkGroups:
         return find_fused_steps(self._plan)
 
     def reset(self) -> None:
-        """Forget what a run has put off."""
-        self._put_off.clear()
+        """Forget what a run has deferred."""
+        self._deferred.clear()
         self._results.clear()
 
     def keep(self, step: Derive) -> None:
-        """Note that a derivation is run, and not put off."""
-        self._put_off.pop(step.target, None)
+        """Note that a derivation is run, and not deferred."""
+        self._deferred.pop(step.target, None)
 
-    # --- what is put off -----------------------------------------------------------------------
+    # --- what is deferred ----------------------------------------------------------------------
 
-    def put_off(self, step: Derive) -> int | None:
+    def defer(self, step: Derive) -> int | None:
         """Put a derivation off until its tuples are aggregated, if its aggregations are bulk.
 
         Returns the number of tuples that lead it; None if it has to be run now.
         """
-        self._put_off.pop(step.target, None)
+        self._deferred.pop(step.target, None)
         if len(step.pipelines) != 1 or id(step) in self._faulty:
             return None
         (pipeline,) = step.pipelines
@@ -134,14 +134,14 @@ class BulkGroups:
             self._queries.encode_constant,
             1 if self._queries.is_forced else BULK_MIN_TUPLES,
         )
-        self._put_off[step.target] = _PutOff(pipeline, wide)
+        self._deferred[step.target] = _Deferred(pipeline, wide)
         batches = {
             id(batch): batch
             for batch in self._fused.batches.values()
             if batch[0].body.relation == step.target
         }
         if any(isinstance(self._query(batch), NotCompiled) for batch in batches.values()):
-            del self._put_off[step.target]
+            del self._deferred[step.target]
             return None
         return size
 
@@ -159,9 +159,9 @@ class BulkGroups:
             )
         )
 
-    def recall(self, relation: str) -> Derive | None:
-        """Return the derivation that was put off for a relation; it has to be run now."""
-        if self._put_off.pop(relation, None) is None:
+    def pop_deferred(self, relation: str) -> Derive | None:
+        """Return the derivation that was deferred for a relation; it has to be run now."""
+        if self._deferred.pop(relation, None) is None:
             return None
         step = self._fused.derivations[relation]
         self._faulty.add(id(step))
@@ -176,7 +176,7 @@ class BulkGroups:
         """
         if (known := self._results.pop(id(step), None)) is not None:
             return known
-        if step.body.relation not in self._put_off and not self._is_due(step):
+        if step.body.relation not in self._deferred and not self._is_due(step):
             return None
         batch = self._batch(step)
         query = self._query(batch) if batch else NotCompiled("its body is small")
@@ -210,7 +210,7 @@ class BulkGroups:
         """Return the steps that are computed with one, from it on; none if it has no exact form."""
         batch = self._fused.batches[id(step)]
         batch = batch[[id(each) for each in batch].index(id(step)) :]
-        if step.body.relation in self._put_off:
+        if step.body.relation in self._deferred:
             return batch
         due = tuple(each for each in batch if id(each) not in self._faulty)
         if isinstance(self._query(due), NotCompiled):
@@ -219,10 +219,10 @@ class BulkGroups:
 
     def _query(self, batch: Sequence[GroupStep]) -> _GroupQuery | NotCompiled:
         first = batch[0]
-        put_off = self._put_off.get(first.body.relation)
-        rows, types = None if put_off is None else put_off.rows, self._types
-        if put_off is not None and put_off.wide is not None:
-            types = {**types, WIDE_RELATION: put_off.wide.types}
+        deferred = self._deferred.get(first.body.relation)
+        rows, types = None if deferred is None else deferred.rows, self._types
+        if deferred is not None and deferred.wide is not None:
+            types = {**types, WIDE_RELATION: deferred.wide.types}
         key = (tuple(map(id, batch)), rows)
         known = self._compiled.get(key)
         if known is None:
@@ -252,20 +252,20 @@ class BulkGroups:
         self, step: GroupStep, query: _GroupQuery, context: RunContext
     ) -> pa.RecordBatch | None:
         """Return the result of a query; None if a row lacks a value, or is not exact."""
-        budget, put_off = context.budget, self._put_off.get(step.body.relation)
+        budget, deferred = context.budget, self._deferred.get(step.body.relation)
 
         def check() -> None:
-            if put_off is None:
+            if deferred is None:
                 budget.check_seconds()
             else:
-                budget.count_rows(put_off.pipeline, 0)
+                budget.count_rows(deferred.pipeline, 0)
 
         context.recorder.bulk()
-        if put_off is not None:
-            led = record_probes(put_off.pipeline, self._queries.tables, self._held, context)
-            budget.count_rows(put_off.pipeline, led)
+        if deferred is not None:
+            led = record_probes(deferred.pipeline, self._queries.tables, self._held, context)
+            budget.count_rows(deferred.pipeline, led)
         text = query.text
-        tables = self._queries.read_inputs(text, None if put_off is None else put_off.wide)
+        tables = self._queries.read_inputs(text, None if deferred is None else deferred.wide)
         if has_fault(text, tables, check):
             return None
         with closing(run_query(text.text, tables, check)) as batches:

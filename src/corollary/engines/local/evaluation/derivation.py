@@ -80,7 +80,7 @@ class Derivation:
         pieces: list[tuple[Words, Layout]] = []
         rows: list[Row] = []
         led = 0
-        put_off = self._subtracted_together(context)
+        deferred = self._subtracted_together(context)
         for at, runner in enumerate(self.runners):
             size = self._lead_size(runner)
             if not size:
@@ -94,7 +94,7 @@ class Derivation:
             elif runner.copied_source is not None and self._is_set:
                 words = runner.copy(context)
                 assert not isinstance(words, list)
-                words = self._subtract_known(words, context, put_off)
+                words = self._subtract_known(words, context, deferred)
                 self._add(words, pieces, runner, target, context)
                 continue
             else:
@@ -109,19 +109,19 @@ class Derivation:
                     if not self._is_set:
                         ranges[-1] = None  # sums may have been made, which are larger
                     words = target.fit(columns, ranges).pack(columns, count)
-                    words = self._new_tuples(words, context, put_off) if self._is_set else words
+                    words = self._new_tuples(words, context, deferred) if self._is_set else words
                     self._add(words, pieces, runner, target, context)
         context.upcoming = self._upcoming
         if not pieces:
             return self._reduce_rows(rows, target), led
         if rows:
             words = target.pack_rows(rows)
-            words = self._new_tuples(words, context, put_off) if self._is_set else words
+            words = self._new_tuples(words, context, deferred) if self._is_set else words
             pieces.append((words, target.layout))
         context.budget.release_batches()
         layout = target.layout
         converted = [layout.convert(*each) for each in pieces]
-        return self._reduce(target, converted, context, put_off), led
+        return self._reduce(target, converted, context, deferred), led
 
     def is_led_by_few(self, context: RunContext) -> bool:
         """Whether all pipelines are led by few tuples, and none by all of a relation."""
@@ -211,13 +211,15 @@ class Derivation:
             pieces.append((words, target.layout))
             context.budget.count_tuples(runner.pipeline, len(words), words.nbytes)
 
-    def _new_tuples(self, words: Words, context: RunContext, put_off: Sequence[Reference]) -> Words:
+    def _new_tuples(
+        self, words: Words, context: RunContext, deferred: Sequence[Reference]
+    ) -> Words:
         """Return the tuples sorted, each once, without the known ones."""
         # A lookup in a bitmap is cheaper than sorting: do these first, the searches afterwards.
         marked = [each for each in self._step.without if self._tables[each.relation].has_bitmap]
         for each in marked:
             words = words[~self._tables[each.relation].contains(words, each.state)]
-        return self._subtract_known(sort_distinct(words), context, [*marked, *put_off])
+        return self._subtract_known(sort_distinct(words), context, [*marked, *deferred])
 
     def _subtract_known(
         self, words: Words, context: RunContext, skipped: Collection[Reference] = ()
@@ -262,13 +264,13 @@ class Derivation:
         target: Table,
         pieces: list[Words],
         context: RunContext,
-        put_off: Sequence[Reference],
+        deferred: Sequence[Reference],
     ) -> Words:
         words = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if self._is_set and len(pieces) > 1:
             words = sort_distinct(words)
-        if put_off:
-            words = self._subtract_known(words, context, set(self._step.without) - set(put_off))
+        if deferred:
+            words = self._subtract_known(words, context, set(self._step.without) - set(deferred))
         words = reduce_words(words, self._step.reduce, target, self._dictionary)
         return words if self._is_set else self._subtract_known(words, context)
 

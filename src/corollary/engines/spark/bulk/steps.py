@@ -91,7 +91,7 @@ class SparkSteps:
         self._tables = tables
         self._held = held
         self._estimates = RowEstimates(tables)
-        self._put_off: dict[str, tuple[Derive, Pipeline]] = {}
+        self._deferred: dict[str, tuple[Derive, Pipeline]] = {}
         self._results: dict[int, TupleSet] = {}
         """What was computed with another aggregation of the same rows."""
         # Steps that have met a row without a value: the driver runs them, from then on.
@@ -116,8 +116,8 @@ class SparkSteps:
         return found
 
     def reset(self) -> None:
-        """End a run: forget what was put off."""
-        self._put_off.clear()
+        """End a run: forget what was deferred."""
+        self._deferred.clear()
         self._results.clear()
 
     # --- derivations ---------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class SparkSteps:
 
         The tuples of a step that are only aggregated are not made: the aggregation has one query.
         """
-        self._put_off.pop(step.target, None)
+        self._deferred.pop(step.target, None)
         if id(step) in self._faulty or not self._types[step.target]:
             return None
         if not any(map(self._is_due, step.pipelines)):
@@ -138,7 +138,7 @@ class SparkSteps:
             (pipeline,) = step.pipelines
             if not pipeline.is_bag and has_distinct_rows(pipeline, self._tables):
                 pipeline = replace(pipeline, is_bag=True)
-            self._put_off[step.target] = step, pipeline
+            self._deferred[step.target] = step, pipeline
             return self._tables[step.target].layout.empty, led
         if step.reduce is not None and len(self._types[step.target]) == 1:
             return None  # the only column is the one that is reduced
@@ -195,11 +195,11 @@ class SparkSteps:
             for each in readers.values()
         )
 
-    def recall(self, relation: str) -> Derive | None:
-        """Return the derivation that was put off for a relation; the driver has to run it now."""
-        if (put_off := self._put_off.pop(relation, None)) is None:
+    def pop_deferred(self, relation: str) -> Derive | None:
+        """Return the derivation that was deferred for a relation; the driver has to run it now."""
+        if (deferred := self._deferred.pop(relation, None)) is None:
             return None
-        step, _ = put_off
+        step, _ = deferred
         self._faulty.add(id(step))
         return step
 
@@ -226,9 +226,9 @@ class SparkSteps:
         return self._results.pop(id(step))
 
     def _rows_of(self, step: GroupStep | Window) -> Pipeline | None:
-        """Return the pipeline that was put off and gives the rows of a step's body."""
-        put_off = self._put_off.get(step.body.relation)
-        return None if put_off is None else put_off[1]
+        """Return the pipeline that was deferred and gives the rows of a step's body."""
+        deferred = self._deferred.get(step.body.relation)
+        return None if deferred is None else deferred[1]
 
     def _batch(self, step: GroupStep, rows: Pipeline | None) -> list[GroupStep]:
         """Return the aggregations that are computed with one, from it on."""
