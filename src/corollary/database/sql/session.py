@@ -232,7 +232,7 @@ class SqlSession:
         return self._noted(write, lambda: found)
 
     def _rows(self, write: ResolvedWrite, place: StatementPlace) -> list[Operation]:
-        return write.operations(self.ask(write.tree.copy(), place, None).arrow())
+        return write.operations(self.ask(write.tree, place, None).arrow())
 
     def _noted(
         self,

@@ -79,17 +79,16 @@ class ExpressionBinder(ExpressionContext):
             key = self._find_key(node)
             if key is not None:
                 return key
-        for kind, sign in ARITHMETIC.items():
-            if isinstance(node, kind):
-                return self._arithmetic(node, sign)
-        for kind, functor in _COMPARED.items():
-            if isinstance(node, kind):
-                return self._comparison(node, functor)
-        visit = getattr(self, f"_visit_{type(node).__name__.lower()}", None)
+        kind = type(node)
+        if kind in ARITHMETIC:
+            return self._arithmetic(node, ARITHMETIC[kind])
+        if kind in _COMPARED:
+            return self._comparison(node, _COMPARED[kind])
+        visit = getattr(self, f"_visit_{kind.__name__.lower()}", None)
         if visit is not None:
             found: Expression = visit(node)
             return found
-        special = SPECIAL_NODES.get(type(node))
+        special = SPECIAL_NODES.get(kind)
         if special is None:
             raise self.session.unsupported(node)
         return special(self, node)

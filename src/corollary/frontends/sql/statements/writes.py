@@ -38,9 +38,7 @@ def rows_to_insert(
         text = f"A column of `{table.relation}` is named twice."
         raise InputError.of("C1374", text, statement.columns[0].span, "name each column once")
     targets = targets or list(range(len(names)))
-    given = visible_columns(
-        bind_query(statement.query.copy(), catalog, place.file, place.parameters)
-    )
+    given = visible_columns(bind_query(statement.query, catalog, place.file, place.parameters))
     if len(given) != len(targets):
         raise InputError.of(
             "C1374",
@@ -72,7 +70,7 @@ def rows_to_insert(
         else:
             value = exp.cast(exp.null(), spark_type(column.type))
         values.append(exp.alias_(value, column.name, quoted=True))
-    return exp.select(*values).from_(source)
+    return exp.select(*values, copy=False).from_(source, copy=False)
 
 
 def _is_null(query: exp.Expr, number: int) -> bool:
