@@ -62,6 +62,8 @@ VIEWS = {
     "third": "SELECT k, [[NTH_VALUE(k, 3) OVER (PARTITION BY a ORDER BY b)]]"
     "[CASE WHEN COUNT(*) OVER (PARTITION BY a ORDER BY b NULLS FIRST) >= 3 THEN NTH_VALUE(k, 3)"
     f" OVER (PARTITION BY a ORDER BY b NULLS FIRST, s NULLS FIRST, k {EVERY}) END] AS v FROM t",
+    "floats": "SELECT k, SUM(f) OVER (PARTITION BY a ORDER BY b[ NULLS FIRST]) AS one, LAG(s) OVER"
+    " (PARTITION BY a ORDER BY b[ NULLS FIRST, s NULLS FIRST, k]) AS two FROM t",
     "all_rows": "SELECT k, LAG(k) OVER (ORDER BY s[ NULLS FIRST, k]) AS one,"
     " SUM(b) OVER (ORDER BY s[ NULLS FIRST]) AS two, MIN(d) OVER (ORDER BY s[ NULLS FIRST] RANGE"
     " BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS three FROM t WHERE a <> 2",
@@ -84,7 +86,7 @@ def row(key: int, chance: random.Random) -> tuple[Any, ...]:
         key,
         chance.randrange(8),
         chance.choice((None, -1, 0, 1, 2**52)),
-        chance.choice((None, 0.5, -1e300, float("inf"))),
+        chance.choice((None, 0.5, -2.25, float("inf"))),
         chance.choice((None, Decimal("3.25"), Decimal("-100.01"))),
         chance.choice((None, date(2024, 2, 28) + timedelta(chance.randrange(3)))),
     )

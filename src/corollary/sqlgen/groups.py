@@ -188,7 +188,7 @@ class _Grouping:
         size = 2
         if summary.result is not None:
             digits = [nodes.column(each, SOURCE) for each in ("m0", "m1")]
-            pairs = nodes.call("NAMED_STRUCT", *_labelled((PLACE, DIGIT), digits))
+            pairs = nodes.call("NAMED_STRUCT", *labelled((PLACE, DIGIT), digits))
             call = call_udf(ReadDigits(summary.operator), nodes.call("COLLECT_LIST", pairs))
             query = nodes.select(
                 [*kept, nodes.named(call, "m0"), nodes.named(count_rows(), ROWS), *mark],
@@ -227,7 +227,7 @@ class _Grouping:
         return list(form(column, source))
 
 
-def _labelled(labels: Sequence[str], values: Sequence[Node]) -> list[Node]:
+def labelled(labels: Sequence[str], values: Sequence[Node]) -> list[Node]:
     """Return values, each behind its label."""
     return [
         part

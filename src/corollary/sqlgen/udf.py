@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from sqlglot import exp
 
-from corollary.core.logic import Condition, Expression, variables_of
+from corollary.core.logic import Condition, Expression, Windowing, variables_of
 from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.sqlgen import nodes
@@ -78,7 +78,27 @@ class ReadDigits:
     operator: str
 
 
-Udf = EvaluateExpression | SplitWords | JoinWords | MeanOfWords | SplitDigits | ReadDigits
+@dataclass(frozen=True, slots=True)
+class WindowRows:
+    """The rows of a partition with the values of their window functions.
+
+    Attributes:
+        types: of the columns of the rows, then of the values.
+    """
+
+    windowing: Windowing
+    types: tuple[Type, ...]
+
+
+Udf = (
+    EvaluateExpression
+    | SplitWords
+    | JoinWords
+    | MeanOfWords
+    | SplitDigits
+    | ReadDigits
+    | WindowRows
+)
 
 
 def call_udf(function: Udf, *arguments: Node) -> Node:

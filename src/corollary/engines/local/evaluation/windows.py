@@ -74,7 +74,7 @@ def compute_windows(
     columns = [layout.unpack_column(words, at) for at in range(len(body.types))]
     values: list[Codes] = [np.empty(0, np.int64) for _ in windowing.functions]
     if len(words):
-        values = _values(windowing, _sort(windowing, columns, body.types, dictionary), target.types)
+        values = row_values(windowing, columns, target.types, dictionary)
     mask = is_top(windowing, values, dictionary)
     # The columns of the body come first, and are sorted and distinct: so are these tuples.
     columns += values
@@ -94,6 +94,21 @@ def _first_rows(windowing: Windowing, words: Words, body: Table, dictionary: Dic
     key = _order_key(lead, order_keys(codes, body.types[lead.column], dictionary).keys)
     found: Words = words[key <= np.partition(key, most - 1)[most - 1]]
     return found
+
+
+def row_values(
+    windowing: Windowing, columns: Columns, types: tuple[Type, ...], dictionary: Dictionary
+) -> list[Codes]:
+    """Return the codes of the values of rows, at least one, given those of their columns.
+
+    Args:
+        windowing: the functions.
+        columns: of the rows.
+        types: of the columns, then of the values.
+        dictionary: of the codes.
+    """
+    rows = _sort(windowing, columns, types[: len(columns)], dictionary)
+    return _values(windowing, rows, types)
 
 
 def arranged_values(

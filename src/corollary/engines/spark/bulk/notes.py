@@ -61,7 +61,7 @@ class SparkNotes:
 
     def _derive_note(self, step: Derive, pipelines: list[Pipeline]) -> str:
         leads = [each for each in map(_lead, pipelines) if each is None or self._is_large(each)]
-        if not leads:
+        if not leads or not self._types[step.target]:
             return ""
         why = self._why(source for each in pipelines for source in sources_of(each))
         readers = self._readers(step)

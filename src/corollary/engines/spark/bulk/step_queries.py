@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.core.logic import NO_RULE, Windowing
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total, Window
 from corollary.core.totals import word_slices
@@ -19,6 +20,7 @@ from corollary.engines.spark.bulk.spark_columns import column_names
 from corollary.sqlgen import nodes
 from corollary.sqlgen.compiled import (
     MARK,
+    ROWS,
     CompiledQuery,
     InputTable,
     NotCompiled,
@@ -26,7 +28,7 @@ from corollary.sqlgen.compiled import (
     Representation,
 )
 from corollary.sqlgen.dialect import NotExactError
-from corollary.sqlgen.groups import GroupedRows, compile_groups
+from corollary.sqlgen.groups import GroupedRows, compile_groups, labelled
 from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.pipelines import compile_pipeline, query_of
 from corollary.sqlgen.query_frames import InputColumns, count_rows
@@ -37,6 +39,7 @@ from corollary.sqlgen.udf import (
     JoinWords,
     MeanOfWords,
     ReadDigits,
+    WindowRows,
     call_udf,
 )
 from corollary.sqlgen.windows import exact_window
@@ -147,9 +150,8 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     groups: list[Node] = []
     is_float = step.terms[0].is_float
     if is_float:
-        labels = [nodes.string(PLACE), nodes.string(DIGIT)]
-        pairs = [part for pair in zip(labels, rest, strict=True) for part in pair]
-        listed = nodes.call("COLLECT_LIST", nodes.call("NAMED_STRUCT", *pairs))
+        struct = nodes.call("NAMED_STRUCT", *labelled((PLACE, DIGIT), rest))
+        listed = nodes.call("COLLECT_LIST", struct)
         read, groups = [call_udf(ReadDigits(aggregation.only.operator), listed)], keys
     else:
         slices, read = word_slices(aggregation.values, step.terms), []
@@ -184,16 +186,22 @@ def window_query(step: Window, rows: Pipeline | None, types: Types) -> StepQuery
     pipeline = scan(step, types) if rows is None else rows
     try:
         compiled = query_of(pipeline, types, body, SPARK, None, values=range(len(body)))
-        if not pipeline.is_bag:
-            compiled.query.set("distinct", exp.Distinct())
-        columns = _head_values(compiled.outputs)
+    except NotExactError as error:
+        return NotCompiled(str(error))
+    if not pipeline.is_bag:
+        compiled.query.set("distinct", exp.Distinct())
+    columns = _head_values(compiled.outputs)
+    try:
         values = [
             exact_window(each, windowing, list(zip(columns, body, strict=True)), result, SPARK)
             for each, result in zip(windowing.functions, target[len(body) :], strict=True)
         ]
     except NotExactError as error:
-        return NotCompiled(str(error))
-    query = _named(compiled.query, [*columns, *values], target, has_mark=compiled.has_mark)
+        if not windowing.partition:
+            return NotCompiled(f"{error}, and there is no `partition by`")
+        query = _windows_by_udf(windowing, compiled, target)
+    else:
+        query = _named(compiled.query, [*columns, *values], target, has_mark=compiled.has_mark)
     if windowing.top is not None:
         at, most = windowing.top
         name = column_names(target)[len(body) + at]
@@ -202,6 +210,27 @@ def window_query(step: Window, rows: Pipeline | None, types: Types) -> StepQuery
         first = nodes.any_of([is_top, nodes.column(MARK, QUERY)])
         query = nodes.select([exp.Star()], nodes.subquery(query, QUERY), first)
     return _joined([query], [compiled])
+
+
+def _windows_by_udf(
+    windowing: Windowing, rows: CompiledQuery, target: tuple[Type, ...]
+) -> exp.Select:
+    """Return the query whose window functions our own code computes, partition by partition."""
+    columns = _head_values(rows.outputs)
+    struct = nodes.call("NAMED_STRUCT", *labelled(column_names(target)[: len(columns)], columns))
+    function = WindowRows(replace(windowing, relation="", body="", origin=NO_RULE), target)
+    call = call_udf(function, nodes.call("COLLECT_LIST", struct))
+    mark: Node = exp.Boolean(this=False)
+    if rows.has_mark:
+        mark = nodes.call("BOOL_OR", nodes.column(MARK, QUERY))
+    keys = [columns[at] for at in windowing.partition if rows.outputs[at].form is not None]
+    items = [nodes.named(call, ROWS), nodes.named(mark, MARK)]
+    grouped = nodes.select(items, nodes.subquery(rows.query, QUERY), groups=keys)
+    marked = nodes.named(nodes.column(MARK, QUERY), MARK)
+    inlined = nodes.call("INLINE", nodes.column(ROWS, QUERY))
+    every = nodes.select([marked, inlined], nodes.subquery(grouped, QUERY))
+    values = [nodes.column(name, QUERY) for name in column_names(target)]
+    return _named(every, values, target, has_mark=True)
 
 
 def numbered_query(source: Reference, types: Sequence[Type], number: int) -> StepQuery:

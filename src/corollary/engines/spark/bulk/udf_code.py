@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow import single_array
 from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values, null_mask
 from corollary.core.logic import Condition
 from corollary.core.totals import SpecialPlace
@@ -20,9 +21,10 @@ from corollary.engines.local.evaluation.aggregation import totals
 from corollary.engines.local.evaluation.aggregation.exact_sums import float_digits
 from corollary.engines.local.evaluation.expressions import evaluate, evaluate_condition
 from corollary.engines.local.evaluation.value_vector import dense_mask, fault_mask_of
+from corollary.engines.local.evaluation.windows import row_values
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.spark_columns import from_spark, to_spark
+from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, to_spark
 from corollary.sqlgen.spark_dialect import SPARK
 from corollary.sqlgen.udf import (
     DIGIT,
@@ -36,6 +38,7 @@ from corollary.sqlgen.udf import (
     SplitDigits,
     SplitWords,
     Udf,
+    WindowRows,
 )
 
 Run = Callable[..., pa.Array]
@@ -59,6 +62,10 @@ def udf_code(function: Udf) -> tuple[Run, str]:
             ), f"ARRAY<STRUCT<{PLACE}: BIGINT, {DIGIT}: BIGINT>>"
         case ReadDigits(operator=operator):
             return partial(_read_digits, operator), "DOUBLE"
+        case WindowRows(types=types):
+            fields = zip(column_names(types), map(SPARK.type_name, types), strict=True)
+            made = ", ".join(f"{name}: {type_}" for name, type_ in fields)
+            return partial(_window_rows, function), f"ARRAY<STRUCT<{made}>>"
         case _:
             assert_never(function)
 
@@ -134,3 +141,21 @@ def _read_digits(operator: str, lists: pa.Array) -> pa.Array:
     rows = pc.list_flatten(lists)
     places, digits = (fixed_values(rows.field(name), np.int64) for name in (PLACE, DIGIT))
     return fixed_array(totals.read_digits(operator, owners, places, digits), pa.float64())
+
+
+def _window_rows(function: WindowRows, lists: pa.Array) -> pa.Array:
+    """Return the rows of each partition with their values, computed for all of them at once."""
+    types, codes, rows = function.types, Dictionary(), pc.list_flatten(lists)
+    columns = [
+        codes.encode_arrow(pa.chunked_array([from_spark(rows.field(at), types[at])]), types[at])
+        for at in range(rows.type.num_fields)
+    ]
+    values = [np.empty(0, np.int64) for _ in function.windowing.functions]
+    if len(rows):
+        values = row_values(function.windowing, columns, types, codes)
+    made = [
+        single_array(to_spark(codes.decode_arrow(value, type_), type_))
+        for value, type_ in zip(values, types[len(columns) :], strict=True)
+    ]
+    named = pa.StructArray.from_arrays([*rows.flatten(), *made], column_names(types))
+    return _lists(fixed_values(pc.list_value_length(lists).cast(pa.int64()), np.int64), named)
