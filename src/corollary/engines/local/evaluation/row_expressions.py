@@ -137,7 +137,9 @@ def _compile_arithmetic(
         digits = scale - one, scale - two
     if min(digits) < 0:
         return None
-    return _arithmetic(compute, inputs[0], inputs[1], (10 ** digits[0], 10 ** digits[1]))
+    units = 10 ** digits[0], 10 ** digits[1]
+    most = 10 ** types[0].precision if types[0].is_decimal else INTERNED_CODE
+    return _arithmetic(compute, inputs[0], inputs[1], units, most)
 
 
 def _arithmetic(
@@ -145,7 +147,9 @@ def _arithmetic(
     one: RowExpression,
     two: RowExpression,
     units: tuple[int, int],
+    most: int,
 ) -> RowExpression:
+    """Return what computes with integers in some units; a result of `most` or more overflows."""
     first, second = units
 
     def computed(row: Row) -> int:
@@ -154,7 +158,9 @@ def _arithmetic(
             return BY_VECTORS
         if not left or not right:
             return 0
-        code = compute((left - ZERO_CODE) * first, (right - ZERO_CODE) * second) + ZERO_CODE
-        return code if 0 < code <= LAST_INLINE_CODE else BY_VECTORS
+        value = compute((left - ZERO_CODE) * first, (right - ZERO_CODE) * second)
+        code = value + ZERO_CODE
+        # Vectors decide what an overflow means.
+        return code if abs(value) < most and 0 < code <= LAST_INLINE_CODE else BY_VECTORS
 
     return computed
