@@ -9,14 +9,12 @@ from corollary.database.database import state_of
 from corollary.serve import commands, requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers import (
-    difference,
     history,
     programs,
     proofs,
     questions,
     relations,
     reports,
-    sql_changes,
     writes,
 )
 from corollary.serve.handlers.context import HandlerContext
@@ -32,11 +30,11 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.RelationsRequest: relations.answer_relations,
     requests.RelationRowsRequest: questions.answer_relation_rows,
     requests.ApplyRequest: writes.answer_apply,
-    requests.SqlChangesRequest: sql_changes.answer_sql_changes,
+    requests.SqlChangesRequest: writes.answer_sql_changes,
     requests.CommitsRequest: history.answer_commits,
     requests.CommitRequest: history.answer_commit,
     requests.ChangesRequest: history.answer_changes,
-    requests.DifferenceRequest: difference.answer_difference,
+    requests.DifferenceRequest: history.answer_difference,
     requests.WhatIfRequest: proofs.answer_what_if,
     requests.WhyRequest: proofs.answer_why,
     requests.WhyNotRequest: proofs.answer_why_not,

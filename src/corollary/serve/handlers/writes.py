@@ -1,11 +1,13 @@
-"""Changes: transactions, and those that are only tried out."""
+"""Changes: transactions of lines or of SQL, and those that are only tried out."""
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
 from corollary.database.intake.change_files import ChangeFile, digest_change, parse_changes
+from corollary.database.sql.session import SqlSession
+from corollary.database.sql.writes import PreparedWrites
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import ApplyRequest
+from corollary.serve.requests import ApplyRequest, SqlChangesRequest
 
 CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
@@ -50,3 +52,40 @@ def read_lines(context: HandlerContext, request: ApplyRequest) -> ChangeFile:
     """
     content = request.changes.encode("utf-8", "surrogatepass")
     return parse_changes(content, CHANGES_NAME, state_of(context.database).loaded.normal)
+
+
+# --- SQL -----------------------------------------------------------------------------------------
+
+
+def answer_sql_changes(
+    context: HandlerContext, who: Principal, request: SqlChangesRequest
+) -> Answer:
+    """Make a transaction of statements; the answer has how many rows each of them has written."""
+    del who  # the transaction has it
+    writes = read_sql_changes(context, request)
+    with context.database.transaction() as transaction:
+        writes.apply_to(transaction)
+    commit = transaction.commit_number or context.commit
+    context.note_commit(transaction)
+    return sql_changes_answer(commit, writes)
+
+
+def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:
+    """Return the writes of a request.
+
+    Raises:
+        InputError: one does not fit the program.
+    """
+    database = context.database
+    session = SqlSession(
+        state_of(database),
+        database.transaction,
+        lambda tree, place, _: database.ask_tree(tree, place),
+        is_prepared=True,
+    )
+    return session.prepare_writes(request.statements, request.parameters)
+
+
+def sql_changes_answer(commit: int, writes: PreparedWrites) -> Answer:
+    """Return the answer to writes that were done."""
+    return Answer.of(commit, {"commit": commit, "rows": writes.row_counts()})

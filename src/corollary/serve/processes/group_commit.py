@@ -36,8 +36,7 @@ from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.handlers.sql_changes import read_sql_changes, sql_changes_answer
-from corollary.serve.handlers.writes import read_lines
+from corollary.serve.handlers.writes import read_lines, read_sql_changes, sql_changes_answer
 from corollary.serve.requests import ApplyRequest, Request, SqlChangesRequest
 
 TIMINGS_MAX = 1000
