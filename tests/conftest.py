@@ -177,10 +177,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark integration tests. Leave out what is not chosen; a test named by its id is run."""
+    """Mark integration tests, and those with a session of Spark; leave out what is not chosen.
+
+    A test that is named by its id is run.
+    """
     for item in items:
         if item.nodeid.startswith(INTEGRATION):
             item.add_marker("integration")
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
     is_whole = config.option.all or any("::" in each for each in config.args)
     selected = {*items} if is_whole else selection(items, seed_of_run())
     chosen = [

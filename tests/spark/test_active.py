@@ -1,38 +1,16 @@
-"""The cases of `tests/cases/active` on Spark, in every placement: some always, the rest sampled."""
+"""A case of active rules with a session of Spark; in this process, partitions run all of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from support.cases.active import ActiveCase
 from support.cases.active_runs import CASES, name_of, run_case
 from support.maintained_database import opened
 
-pytestmark = pytest.mark.spark
 
-QUICK = {
-    ("connection_lost", "partitions"),
-    ("constraint_over_aggregate", "auto"),
-}
-
-
-@pytest.mark.parametrize(
-    ("case", "placement"),
-    [
-        pytest.param(
-            case,
-            placement,
-            id=f"{name_of(case)}-{placement}",
-            marks=() if (name_of(case), placement) in QUICK else pytest.mark.matrix(45),
-        )
-        for case in CASES
-        for placement in ("auto", "partitions")
-    ],
-)
-def test_active_rules(case: ActiveCase, placement: str, spark: Any) -> None:
-    db = opened(case.text, engine="spark", spark=spark, placement=placement)
+def test_a_connection_is_lost(spark: Any) -> None:
+    case = next(each for each in CASES if name_of(each) == "connection_lost")
+    db = opened(case.text, engine="spark", spark=spark, placement="partitions")
     for name in case.virtual:
         db.watch(name)
     run_case(case, "auto", db)

@@ -1,4 +1,4 @@
-"""Relations with copies on Spark: views in every placement, frames, streams."""
+"""Relations with copies on Spark: views of partitions, frames, streams."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import corollary
 from corollary.core.arrow import to_python
-
-pytestmark = pytest.mark.spark
 
 PROGRAM = """\
 .decl u(a: number, b: symbol?) bag
@@ -26,9 +22,8 @@ lone(a) := u(a, b), !w(b).
 """
 
 
-@pytest.mark.parametrize("placement", ["driver", "partitions"])
-def test_views_on_bags(placement: str, spark: Any) -> None:
-    with corollary.open(None, spark=spark, placement=placement) as db:
+def test_views_on_bags(spark: Any) -> None:
+    with corollary.open(None, spark=spark, placement="partitions") as db:
         db.load(text=PROGRAM)
         with db.transaction() as tx:
             tx.insert("u", [(1, "x"), (1, "x"), (1, None), (2, "y"), (2, "y")])

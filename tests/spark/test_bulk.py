@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from corollary.database.database import Database
 
-pytestmark = pytest.mark.spark
-
 BASE = """
 .decl sale(id: number, product: number, amount: number?, price: decimal(12,2), weight: float,
     units: unsigned, long: decimal(38,2))

@@ -18,9 +18,6 @@ from support.cases.evaluation import FAILING, WORKING, feed, name_of
 from support.cases.spark_evaluation import QUICK, QueryEngine, check
 from support.selection import sampled
 
-pytestmark = pytest.mark.spark
-
-
 DEEP = {"recursion/chain_1000_generated"}
 """A thousand rounds of queries take a quarter of an hour, and show nothing that 300 do not."""
 
@@ -45,7 +42,8 @@ def test_evaluation_writes_what_is_expected(
 
 
 @pytest.mark.parametrize("folder", selected(FAILING, REFUSED), ids=name_of)
-def test_failing_runs_say_why_and_write_nothing(folder: Path, tmp_path: Path, spark: Any) -> None:
+def test_failing_runs_say_why_and_write_nothing(folder: Path, tmp_path: Path) -> None:
+    """What is small is evaluated without a session, also by the engine of Spark."""
     status, *fragments = (folder / "expected" / "error.txt").read_text("utf-8").splitlines()
     command = folder / "command.txt"
     options = shlex.split(command.read_text("utf-8")) if command.exists() else []

@@ -1,10 +1,11 @@
-"""The cases of `tests/cases/changes` on Spark, and random ones: what changes is what must.
+"""Cases of `tests/cases/changes` by queries of Spark, and random programs.
 
-A selection always runs, and a sample of all cases with all algorithms that Spark SQL is for.
+All cases run in partitions without a session (`tests/cases/test_changes.py`).
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -22,61 +23,32 @@ from corollary.source import SourceFile
 from support.cases.change_runs import (
     CASES,
     LIMITS,
-    State,
-    algorithm_of,
     check_changes,
-    check_failure,
     check_state,
     name_of,
     states,
 )
-from support.cases.changes import FORMS, ChangeCase, asserted, commit
+from support.cases.changes import FORMS, commit
 from support.cases.spark_evaluation import QueryEngine
 from support.comparison import comparable
 from support.generators.programs import Case, programs
 from support.maintained_database import opened
 from support.selection import examples
 
-pytestmark = pytest.mark.spark
-
-QUICK = {
-    ("cycle_supports_itself", "ranked"),
-    ("bridge_replaced", "dred"),
-    ("two_derivations", "counting"),
-    ("extremum_goes", "recompute"),
-}
-ALGORITHMS = ("auto", "recompute", "dred", "counting", "ranked")
-"""PF and EPF would be a query for each invocation: they are not for Spark SQL."""
-
-RUNS = [
-    pytest.param(
-        case,
-        algorithm,
-        id=f"{name_of(case)}-{algorithm}",
-        marks=() if (name_of(case), algorithm) in QUICK else pytest.mark.matrix(120),
-    )
-    for case in CASES
-    for algorithm in ALGORITHMS
-]
+MAINTAINED = [("bridge_replaced", "dred"), ("extremum_goes", "recompute")]
 
 
-@pytest.mark.parametrize(("case", "algorithm"), RUNS)
-def test_maintenance(case: ChangeCase, algorithm: str, spark: Any) -> None:
+@pytest.mark.parametrize(("name", "algorithm"), MAINTAINED)
+def test_maintenance(name: str, algorithm: str, spark: Any) -> None:
+    """Relations are in partitions, and steps are queries."""
+    case = next(each for each in CASES if name_of(each) == name)
     wanted = states(case)
-    db = opened(case.text, algorithm, limits=LIMITS, engine="spark", spark=spark)
-    base: State = {name: set() for name in case.types}
-    for part in FORMS["as written"](case):
-        own = algorithm_of(algorithm, part.number, case.text)
-        if error := case.expected[part.number].error:
-            check_failure(db, part, error, own)
-            continue
-        tx = commit(db, part.operations, own)
-        before, base = base, asserted(base, part.operations)
-        check_changes(tx, wanted[part.number], wanted[part.number + 1])
-        plain = {name: rows for name, rows in base.items() if name not in wanted[0]}
-        check_changes(tx, before, plain)
-        check_state(db, wanted[part.number + 1], [])
-    db.close()
+    options = {"engine": "spark", "spark": spark, "placement": "partitions", "bulk": "always"}
+    with closing(opened(case.text, algorithm, limits=LIMITS, **options)) as db:
+        for part in FORMS["as written"](case):
+            tx = commit(db, part.operations, algorithm)
+            check_changes(tx, wanted[part.number], wanted[part.number + 1])
+            check_state(db, wanted[part.number + 1], [])
 
 
 # ---------------------------------------------------------------------------------- random programs

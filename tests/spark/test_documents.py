@@ -15,8 +15,6 @@ from corollary.errors import InputError
 from support.command_line import cli
 from support.streaming.spark_documents import VIEWS, arrive, follow
 
-pytestmark = pytest.mark.spark
-
 
 def test_documents_are_followed_and_rows_count_once(spark: Any, tmp_path: Path) -> None:
     folder, place = tmp_path / "arrivals", tmp_path / "warehouse"

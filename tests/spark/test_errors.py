@@ -16,6 +16,7 @@ from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.session import describe_jobs
 from corollary.errors import EvaluationError, InputError, LimitError
 from support.maintained_database import closure, insert
+from support.spark.in_process_partitions import share_out
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +31,6 @@ def test_other_engines_are_refused() -> None:
         corollary.open(None, engine="flink")
 
 
-@pytest.mark.spark
 def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
     before = (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables())
     db = corollary.open(None, spark=spark, placement="partitions")
@@ -41,7 +41,6 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
     assert (spark.conf.get("spark.sql.ansi.enabled"), spark.catalog.listTables()) == before
 
 
-@pytest.mark.spark
 def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     engine = SparkEngine(spark, placement="partitions", scratch=scratch)
@@ -53,7 +52,6 @@ def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     assert not scratch.exists()
 
 
-@pytest.mark.spark
 def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     context = spark.sparkContext
@@ -65,7 +63,6 @@ def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.Monk
     assert any(text and "maintain reach" in text for text in shown)
 
 
-@pytest.mark.spark
 def test_the_description_of_the_user_stays(spark: Any) -> None:
     context = spark.sparkContext
     for own in ("nightly", None):
@@ -75,10 +72,9 @@ def test_the_description_of_the_user_stays(spark: Any) -> None:
         assert context.getLocalProperty("spark.job.description") == own
 
 
-@pytest.mark.spark
-def test_a_failure_leaves_everything_as_it_was(spark: Any) -> None:
-    limits = Limits(rounds=4)
-    db = corollary.open(None, spark=spark, placement="partitions", limits=limits)
+def test_a_failure_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    db = corollary.open(None, limits=Limits(rounds=4))
     db.load(
         text=""".decl n(x: number) .decl half(x: number, y: number)
 .decl up(x: number)

@@ -33,8 +33,6 @@ from corollary.warehouse.sources.source_factory import SourceFactory
 from support.selection import sampled
 from support.source_model import canonical, parquet
 
-pytestmark = pytest.mark.spark
-
 FORMATS = ("parquet", "orc", "json")
 
 EDGE = ".decl edge(x: number, y: symbol)\n"
@@ -168,47 +166,47 @@ def test_typed_rows_that_do_not_fit(tmp_path: Path, spark: Any) -> None:
         runs.run()
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ('format="nonsense", filename="data"', r"C0987.*nonsense(.|\n)*spark.jars.packages"),
-        ('format="orc", filename="program.dl"', r"C0987.*program\.dl"),
-        ('format="orc", filename="nowhere"', "C0804"),
-        ('format="orc", filename="../x"', "C0805"),
-        (
-            'format="jdbc", url="jdbc:sqlite:/x", dbtable="t"',
-            r"C0987.*`jdbc t of jdbc:sqlite:/x`.*No suitable driver(.|\n)*spark.jars",
-        ),
-        (
-            'format="jdbc", url="jdbc:x:y", dbtable="t", driver="org.sqlite.JDBC"',
-            r"C0987.*org\.sqlite\.JDBC(.|\n)*spark.jars",
-        ),
-        ('format="jdbc", dbtable="t"', r"C0987.*'url' is required"),
-        ('table="parquet.`{place}/data`"', "C0988"),
-        ('table="no name"', "C0987"),
-    ],
-)
-def test_errors_have_a_place_and_a_cure(tmp_path: Path, spark: Any, said: str, told: str) -> None:
+REFUSED = [
+    ('format="nonsense", filename="data"', r"C0987.*nonsense(.|\n)*spark.jars.packages"),
+    ('format="orc", filename="program.dl"', r"C0987.*program\.dl"),
+    ('format="orc", filename="nowhere"', "C0804"),
+    ('format="orc", filename="../x"', "C0805"),
+    (
+        'format="jdbc", url="jdbc:sqlite:/x", dbtable="t"',
+        r"C0987.*`jdbc t of jdbc:sqlite:/x`.*No suitable driver(.|\n)*spark.jars",
+    ),
+    (
+        'format="jdbc", url="jdbc:x:y", dbtable="t", driver="org.sqlite.JDBC"',
+        r"C0987.*org\.sqlite\.JDBC(.|\n)*spark.jars",
+    ),
+    ('format="jdbc", dbtable="t"', r"C0987.*'url' is required"),
+    ('table="parquet.`{place}/data`"', "C0988"),
+    ('table="no name"', "C0987"),
+]
+
+
+def test_errors_have_a_place_and_a_cure(tmp_path: Path, spark: Any) -> None:
     (tmp_path / "data").write_bytes(parquet([(1, "a")]))
-    text = EDGE + f".input edge(IO=spark, {said.replace('{place}', str(tmp_path))})\n"
-    with pytest.raises(InputError, match=told) as caught:
-        Pipeline(tmp_path, text, spark).run()
-    [finding] = caught.value.diagnostics
-    assert finding.span is not None
-    assert finding.span.line == 2
-    assert not (tmp_path / "warehouse").exists()
+    for said, told in REFUSED:
+        text = EDGE + f".input edge(IO=spark, {said.replace('{place}', str(tmp_path))})\n"
+        with pytest.raises(InputError, match=told) as caught:
+            Pipeline(tmp_path, text, spark).run()
+        [finding] = caught.value.diagnostics
+        assert finding.span is not None
+        assert finding.span.line == 2
+        assert not (tmp_path / "warehouse").exists()
 
 
-def test_a_warehouse_refuses_to_write_through_spark(tmp_path: Path, spark: Any) -> None:
+def test_a_warehouse_refuses_to_write_through_spark(tmp_path: Path) -> None:
     text = EDGE + '.output edge(IO=spark, format="orc", filename="out")\n'
     with pytest.raises(InputError, match="C0990"):
-        Pipeline(tmp_path, text, spark).run()
+        Pipeline(tmp_path, text, None).run()
 
 
-def test_two_ways_to_read_one_table_are_refused(tmp_path: Path, spark: Any) -> None:
+def test_two_ways_to_read_one_table_are_refused(tmp_path: Path) -> None:
     said = '.input edge(IO=spark, table="t")\n.input edge(IO=spark, table="t", o=1)\n'
     with pytest.raises(InputError, match=r"C0956.*`table t` in two ways"):
-        Pipeline(tmp_path, EDGE + said, spark).run()
+        Pipeline(tmp_path, EDGE + said, None).run()
 
 
 # --- one-shot runs ------------------------------------------------------------------------------

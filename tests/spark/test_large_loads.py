@@ -22,8 +22,6 @@ from corollary.warehouse.sources.tasks import task_reading
 from support.spark.in_process_partitions import forbid_collecting
 from support.warehouse_scenarios import store_of
 
-pytestmark = pytest.mark.spark
-
 PROGRAM = """
 .decl a(x: number, s: symbol) key(x)
 .input a(filename="a.csv", headers=true)

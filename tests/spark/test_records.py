@@ -5,11 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
-
 import corollary
-
-pytestmark = pytest.mark.spark
 
 PROGRAM = """
 .type Context = [last: number, before: number]

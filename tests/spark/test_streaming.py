@@ -376,7 +376,6 @@ def stream_of(spark: Any, folder: Path, schema: str) -> Any:
     return reader.json(str(folder))
 
 
-@pytest.mark.spark
 def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     arrive(folder, "1.json", {"src": "a", "dst": "b"}, {"src": "b", "dst": "c"}, at=1_000)
@@ -401,7 +400,6 @@ def test_inserts_go_on_where_they_were(db: Database, spark: Any, tmp_path: Path)
     assert (location / "streams" / "direct_link" / "metadata").exists()
 
 
-@pytest.mark.spark
 def test_a_replay_does_nothing_twice(db: Database, spark: Any, tmp_path: Path) -> None:
     """The process fails between the commit and Spark's note of it."""
     folder = tmp_path / "in"
@@ -439,7 +437,6 @@ def test_a_replay_does_nothing_twice(db: Database, spark: Any, tmp_path: Path) -
     assert db.commits == 4
 
 
-@pytest.mark.spark
 def test_closing_stops_streams(spark: Any, tmp_path: Path) -> None:
     """Also where a batch is maintained by jobs of Spark."""
     folder = tmp_path / "in"
@@ -463,7 +460,6 @@ WATCHED = PROGRAM.replace(
 )
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("parameters", "files"),
     [

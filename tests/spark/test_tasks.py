@@ -22,8 +22,6 @@ from oracles.evaluation import evaluate
 from support.spark.in_process_partitions import share_out
 from support.warehouse_scenarios import store_of
 
-pytestmark = pytest.mark.spark
-
 CLOSURE = """
 .decl e(x: number, y: number)
 .decl p(x: number, y: number)
@@ -141,14 +139,15 @@ def test_nothing_to_share_out_never_starts_spark(monkeypatch: pytest.MonkeyPatch
         assert set(db.relation("p").rows()) == closure(EDGES)
 
 
-def test_errors_of_tasks_are_errors_of_the_transaction(spark: Any) -> None:
+def test_errors_of_tasks_are_errors_of_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
     text = """
 .decl e(x: number, y: number)
 .decl p(x: number, y: number)
 p(x, y) :- e(x, y).
 p(x, 10 / z) :- p(x, y), e(y, z).
 """
-    with corollary.open(None, spark=spark, placement="partitions") as db:
+    with corollary.open(None) as db:
         db.load(text=text)
         with db.transaction() as tx:
             tx.insert("e", [(1, 2), (2, 5)])
@@ -161,8 +160,9 @@ p(x, 10 / z) :- p(x, y), e(y, z).
         assert set(db.relation("p").rows()) > before
 
 
-def test_limits_hold_in_tasks(spark: Any) -> None:
-    with corollary.open(None, spark=spark, placement="partitions", limits=Limits(rounds=5)) as db:
+def test_limits_hold_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    with corollary.open(None, limits=Limits(rounds=5)) as db:
         db.load(text=PROGRAM)
         with pytest.raises(LimitError, match="5 rounds"), db.transaction() as tx:
             tx.insert("e", EDGES)
@@ -193,9 +193,10 @@ MAINTAINED = ("sp", "label", "paths", "last")
 WEIGHTED = [(n, n + 1, 3 + n % 4) for n in range(10)] + [(0, 5, 9), (6, 2, 1), (3, 7, 2), (7, 3, 1)]
 
 
-def test_best_tuples_groups_and_rounds(spark: Any) -> None:
+def test_best_tuples_groups_and_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
     text = PRAGMA + BEST
-    with corollary.open(None, spark=spark, placement="partitions") as db:
+    with corollary.open(None) as db:
         db.load(text=text)
         edges = set(WEIGHTED)
         with db.transaction() as tx:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from corollary.core.plans import Window
     from corollary.database.database import Database
 
-pytestmark = pytest.mark.spark
-
 TABLE = """CREATE TABLE t (s VARCHAR(9), k BIGINT PRIMARY KEY, a INT NOT NULL, b BIGINT, f DOUBLE,
     x DECIMAL(12,2), d DATE)"""
 

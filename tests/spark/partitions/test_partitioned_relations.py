@@ -12,8 +12,6 @@ from corollary.core.engine import TUPLE_BYTES
 from corollary.database.database import state_of
 from corollary.engines.spark.engine import SparkEngine
 
-pytestmark = pytest.mark.spark
-
 PROGRAM = """
 .decl sale(id: number, shop: symbol, amount: decimal(8,2)?) key(id)
 .decl shop(shop: symbol, town: symbol) key(shop)

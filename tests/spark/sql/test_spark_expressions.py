@@ -35,8 +35,6 @@ from support.sql.expressions import (
     shown,
 )
 
-pytestmark = pytest.mark.spark
-
 SEED = seed_of_run()
 ROWS = 150
 EXPRESSIONS = examples(6, 15)

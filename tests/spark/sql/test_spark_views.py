@@ -12,8 +12,6 @@ from support.selection import sampled, seed_of_run
 from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
 from support.sql.view_judge import SqlOracles, judge_views
 
-pytestmark = pytest.mark.spark
-
 FILES = sorted({each.file for each in corpus()})
 MAINTAINED = [
     *("joins-full_join", "conditions-truth_tables", "subqueries-not_in_correlated", "bags-product"),

@@ -18,13 +18,8 @@ from corollary.warehouse.formats.delimited import print_rows
 
 QUICK = {
     "aggregates/all_five",
-    "arithmetic/integers",
-    "decimals/arithmetic",
     "negation/wildcard",
-    "nullary/flags",
-    "nulls/join",
     "recursion/non_linear",
-    "strings/match_contains",
     "types/wide",
 }
 AMPLE = Limits(rounds=10_000, tuples=1_000_000, seconds=1200)

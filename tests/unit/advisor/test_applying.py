@@ -14,6 +14,7 @@ from corollary.advisor.consultation import Consultation, consult
 from corollary.database.database import Database
 from corollary.errors import CorollaryError, InputError
 from corollary.warehouse.catalog.applied_advice import read_advice
+from support.spark.in_process_partitions import share_out
 
 PROGRAM = """
 .decl services(airline: number, airport: number)
@@ -154,11 +155,9 @@ def test_in_memory() -> None:
             revert(database)
 
 
-@pytest.mark.integration
-@pytest.mark.spark
-@pytest.mark.parametrize("placement", ["driver", "partitions"])
-def test_on_spark(placement: str) -> None:
-    with filled(None, engine="spark", placement=placement) as database:
+def test_in_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    with filled(None) as database:
         before = answers(database)
         found = consult(database, ["view"])
         found.apply()
