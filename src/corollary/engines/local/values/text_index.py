@@ -134,17 +134,20 @@ class TextIndex:
             take: returns the texts of numbers.
         """
         found = np.zeros(len(texts), np.int64)
-        wanted = hash_texts(texts)
+        # Sorted: searches that jump far miss every cache.
+        every, order = sort_with_rows(hash_texts(texts))
         for hashes, numbers in self._runs:
-            at, end = hashes.searchsorted(wanted), hashes.searchsorted(wanted, "right")
-            rows = (at < end).nonzero()[0]
+            wanted, rows, at = every, order, hashes.searchsorted(every)
             # Texts of equal hashes are compared one after the other, for all rows at once.
-            while len(rows):
-                candidates = numbers[at[rows]]
-                asked = texts.take(index_array(rows))
-                is_equal = bool_values(pc.equal(asked, take(candidates)))
+            while True:
+                is_hit = hashes.take(at, mode="clip") == wanted
+                is_hit &= at < len(hashes)
+                wanted, rows, at = wanted[is_hit], rows[is_hit], at[is_hit]
+                if not len(rows):
+                    break
+                candidates = numbers[at]
+                sought = texts.take(index_array(rows))
+                is_equal = bool_values(pc.equal(sought, take(candidates)))
                 found[rows[is_equal]] = candidates[is_equal]
-                rows = rows[~is_equal]
-                at[rows] += 1
-                rows = rows[at[rows] < end[rows]]
+                wanted, rows, at = (each[~is_equal] for each in (wanted, rows, at + 1))
         return found
