@@ -33,7 +33,6 @@ REASONS = {
 
 UNREASONED = {
     "corollary.engines.local.evaluation.choices",
-    "corollary.serve.processes.opening",
 }
 """Short modules with a single user, to be folded into it; no other may come."""
 

@@ -6,16 +6,22 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.data_class import dataclass
+from corollary.database.opening import open_with
 from corollary.database.options import IN_PROCESS, DatabaseOptions
+from corollary.database.publishing import PublishTime
+from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.http.application import application
 from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
 from corollary.serve.http.settings import ServerSettings, is_loopback
 from corollary.serve.http.telemetry import Telemetry, configured_telemetry
-from corollary.serve.processes.opening import open_service
+from corollary.serve.processes.front import FrontService
+from corollary.serve.processes.local_service import LocalService
+from corollary.serve.processes.process_service import ProcessService
 from corollary.serve.server_file import ServerFile, remove_server_file
 from corollary.serve.service import Service, ServiceLimits
 from corollary.serve.tokens import TokenStore
@@ -62,6 +68,16 @@ class ServerRun:
     readers: int | None = None
     page: "Callable[[Service], Sequence[BaseRoute]] | None" = None
 
+    async def _open(self) -> FrontService:
+        """Open the warehouse: in several processes, or in this one."""
+        place, options, limits = self.warehouse, self.options, self.limits
+        if self.readers != 0:
+            return await ProcessService.open(place, options, readers=self.readers, limits=limits)
+        bound_memory(limits.memory)
+        chosen = replace(options, publish=PublishTime.MANUAL)
+        when = PublishTime.of(options.publish or PublishTime.SECOND)
+        return await LocalService.open(lambda: open_with(place, chosen, create=False), limits, when)
+
     async def serve(self, announce: Callable[[int | None], None]) -> None:
         """Serve until a signal comes; then stop in order.
 
@@ -71,9 +87,7 @@ class ServerRun:
         if self.certificate is not None:
             tls_context(self.certificate)
         telemetry = configured_telemetry()
-        service = await open_service(
-            self.warehouse, self.options, readers=self.readers, limits=self.limits
-        )
+        service = await self._open()
         try:
             await self._answer(service, telemetry, announce)
         finally:
