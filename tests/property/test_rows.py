@@ -104,10 +104,14 @@ def test_arithmetic_of_rows_is_that_of_vectors(
     rules = [
         f"v({at}, i, to_string(x)) :- t(i, a, b, n), x = {each}.\n"
         for at, each in enumerate(EXPRESSIONS)
+    ] + [
+        "w(i, x) :- t(i, a, b, n), x = a + b.\n",
+        "w(i, x) :- t(i, a, b, n), x = to_decimal(n, 3).\n",
     ]
     text = """
         .decl t(i: number, a: decimal(30,2)?, b: decimal(30,3)?, n: number?)
         .decl v(at: number, i: number, x: symbol?)
+        .decl w(i: number, x: decimal(7,3)?)
     """ + "".join(rules)
     answers = []
     for few in (64, 0):
@@ -124,7 +128,8 @@ def test_arithmetic_of_rows_is_that_of_vectors(
                         transaction.insert("t", [(at, *row)])
                 except corollary.EvaluationError as error:
                     faults.append(str(error))
-            answers.append((faults, to_python(opened.relation("v").arrow())))
+            rows_of = (to_python(opened.relation(each).arrow()) for each in ("v", "w"))
+            answers.append((faults, *rows_of))
     assert answers[0] == answers[1]
 
 
