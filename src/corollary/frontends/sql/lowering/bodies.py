@@ -245,6 +245,8 @@ class RuleBody:
         outer = {self.draft.resolve(each).name for each in self.outer}
         if one.name != other.name:
             both = {one.name, other.name}
+            # Outer variables belong to other rules, too. And a row that a side pads keeps the outer
+            # value, where the column of the side is null.
             if both <= outer or (self.is_side and both & outer):
                 return False
             kept, gone = (one, other) if other.name not in outer else (other, one)
@@ -311,6 +313,7 @@ class RuleBody:
         if self._extend_alternatives(alternatives, test):
             self.values += values
             return
+        # Each disjunction multiplies the rules that a body becomes.
         if len(alternatives) > 1 and self.alternatives * len(alternatives) > ALTERNATIVES_MAX:
             cut(self)
         self.values += values

@@ -99,6 +99,7 @@ class Groups:
         """Make the totals of an aggregate."""
         arguments = [self.lowering.term(each, self.rows) for each in call.arguments]
         if call.condition is not None:
+            # Aggregates pass over nulls, and a row that FILTER leaves out gives one.
             condition = self.lowering.term(call.condition, self.rows)
             arguments = [Functor("if", (condition, each, NULL)) for each in (arguments or [ONE])]
         self.terms[call] = self._value(call, arguments)
@@ -117,6 +118,7 @@ class Groups:
                     total = self._total("sum", source, source[0], "total", sum_type(type_))
                 else:
                     weighted = self._weighted(term, type_)
+                    # A value times its copies may have more digits than its column.
                     wide = type_ if weighted is term else sum_type(type_)
                     column = self._column("value", weighted, wide)
                     total = self._total("sum", EVERY_ROW, column, "total", sum_type(type_))
@@ -126,6 +128,7 @@ class Groups:
                 value = total if call.name == "sum" else mean_of(total, number, type_, call.type)
                 if not may_be_null:
                     return value
+                # The total of nulls only is 0, the sum of them is null.
                 return Functor("if", (Functor("gt", (number, ZERO)), value, NULL), call.type)
             case "min" | "max":
                 hint = "least" if call.name == "min" else "greatest"
@@ -180,6 +183,7 @@ class Groups:
         copies = self.rows.count_term()
         if copies is None:
             return term
+        # Factors have one type in the language of rules.
         if type_.kind is Kind.FLOAT:
             copies = Functor("to_float", (copies,))
         elif type_.kind is Kind.DECIMAL:
@@ -222,6 +226,7 @@ class Groups:
                 self._project(source)
         found: list[BodyItem] = []
         for total in self._totals.values():
+            # The literal binds the keys of groups; the aggregate has one for each.
             found += [self._atom(total.source), self._item(total)]
         return list(dict.fromkeys(found)) or [self._atom(EVERY_ROW)]
 

@@ -257,9 +257,11 @@ def define_recursive(
 ) -> LoweredQuery:
     """Make the rules of recursive tables, and of the query that reads them."""
     inner = without_order(query.query)
+    # Nobody counts derivations if the query that reads them only asks which rows there are.
     is_set = isinstance(inner, Select) and (
         (body.is_set or inner.is_distinct) and is_inlinable(replace(inner, is_distinct=False))
     )
+    # `WITH RECURSIVE r … SELECT * FROM r`: the view is the recursive relation itself.
     is_view = relation == lowering.draft.view and _is_renaming(query, inner)
     for circle in _circles(query.tables):
         names = {table.name for table in circle}
@@ -387,6 +389,7 @@ def _has_single_derivations(
     if key is None:
         return False
     relation.keys = (key,)
+    # Whether branches have keys is known when they are open; what that has made goes if not.
     mark = lowering.mark()
     _open_branches(lowering, [relation], names, is_set=False)
     for branch in relation.branches:
@@ -408,6 +411,8 @@ def _open_branches(
     """Open the bodies of all branches; repeat it with columns that turn out to be nullable."""
     for each in relations:
         lowering.recursive[each.table.name] = each
+    # That a column may be null can come round through the recursion. It ends: columns only become
+    # nullable, and each of them once.
     while True:
         mark = lowering.mark()
         has_changed = False
@@ -468,6 +473,7 @@ def _way(
     if not own:
         return Constant(str(number))
     draft = lowering.draft
+    # What the row has itself tells nothing apart that has the same row.
     shown = {draft.resolve(each).name for each in branch.row if isinstance(each, Variable)}
     (source,) = own
     way = lowering.ways[source.number]
@@ -484,6 +490,7 @@ def _way(
 
 def _written(body: RuleBody, variable: Variable) -> Term:
     """Return a value as text such that no two rows of values are the same text."""
+    # Texts have their length in front, since they may have commas: "a,", "b" is not "a", ",b".
     text: Term = Functor("to_string", (variable,))
     if variable.type is not None and variable.type.is_symbol:
         size = Functor("to_string", (Functor("strlen", (variable,)),))

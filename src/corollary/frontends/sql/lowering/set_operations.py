@@ -75,6 +75,7 @@ def _branches(query: Query, *, is_set: bool) -> Iterator[Query]:
         if (
             isinstance(part, SetOperation)
             and part.operator is SetOperator.UNION
+            # A UNION below a UNION ALL takes copies away first, which matters if they are counted.
             and (part.is_all or is_set)
         ):
             pending += [part.right, part.left]
@@ -119,6 +120,7 @@ def open_branch(
         for column, expression in query.columns
     ]
     keys = output_keys(inside, columns)
+    # Without a key, rows of the body may be equal: they are counted in a relation of their own.
     if body.is_set or keys or stays_open:
         return OpenBranch(query, inside, [each.term for each in columns], keys)
     part = emit_block(lowering, lowering.draft.relation("q"), inside, columns, span=query.span)
@@ -187,6 +189,7 @@ def _emit_union(
         counts = [("n", NUMBER)] if union.has_count else []
         draft.declare(name, [*types, *columns, (union.label, NUMBER), *counts])
     for number, part in enumerate(union.parts, 1):
+        # Equal rows of two branches are two: the number of the branch tells them apart.
         hidden: list[Term] = []
         if not is_set:
             hidden.append(Constant(number))
@@ -220,6 +223,7 @@ def _common_keys(parts: Sequence[Sequence[frozenset[int]]], mark: int) -> list[f
     found = {key | {mark} for key in parts[0]}
     for keys in parts[1:]:
         found = {one | other for one in found for other in keys}
+    # Keys multiply with the branches; the shortest ones say most.
     return sorted(found, key=lambda key: (len(key), sorted(key)))[:3]
 
 
@@ -238,6 +242,7 @@ def _define_difference(
     is_intersection = operation.operator is SetOperator.INTERSECT
     counts_copies = operation.is_all and not body.is_set
     left = lowering.lower_part(operation.left, body, is_set=not counts_copies)
+    # Of a row that is there once, one copy on the right takes all, or keeps all.
     right_is_set = not counts_copies or not left.is_bag
     right = lowering.lower_part(operation.right, body, is_set=right_is_set)
     parts = (left, right) if is_intersection else (left,)
@@ -254,6 +259,7 @@ def _define_difference(
         name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
         draft.add(name, head, inside.closed_items(), operation.span)
         keys = (*left.keys, *(right.keys if is_intersection else ()))
+        # The left side may have a row more than once, and the right side decides that it is one.
         if left.is_bag and is_intersection:
             keys = right.keys
         found = tuple(dict.fromkeys(keys)) or (frozenset(range(len(columns))),)
@@ -267,6 +273,7 @@ def _define_difference(
     if is_intersection:
         items: list[BodyItem] = [match, Comparison("=", result, Functor("min", (count, other)))]
     else:
+        # A row that the right side lacks has no count there to subtract.
         absent = Negation(right.atom(tuple(row), Wildcard()))
         items = [
             Disjunction(
@@ -304,6 +311,7 @@ def define_values(
     keys: list[frozenset[int]] | None = None
     if len(parts) == 1:
         keys = [frozenset()]
+    # Rows of constants are compared here: no two are equal.
     elif is_known and len(constants) == len(parts):
         keys = [frozenset(range(len(values.columns)))]
     union = _Union(values, parts, keys, "row", has_count=False)

@@ -57,11 +57,13 @@ def negated(item: Atom | Truth) -> Negation | Truth:
 def existence(lowering: ViewLowering, exists: Exists, body: RuleBody) -> Atom | Truth:
     """Return the literal that says that a query has a row."""
     query = exists.query
+    # An order, and a limit of one row or more, leave no row only where there was none.
     while isinstance(query, Ordered) and not query.offset:
         if query.limit == 0:
             return Truth(value=False)
         query = query.query
     if isinstance(query, Select) and _is_plain(query):
+        # Its columns are not asked for, so that they are not computed.
         inner = lowering.inner_body(query, body, is_set=True)
         lowering.open_select(query, inner)
         return lowering.project(inner.outer, inner, "some", query.span)
@@ -91,11 +93,13 @@ class _Comparison:
     def __init__(self, lowering: ViewLowering, quantified: Quantified, body: RuleBody) -> None:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
+        # `x < ALL Q` is true if `x >= y` is false for every row: neither true nor unknown.
         self.comparison = OPPOSITES[comparison] if quantified.is_all else comparison
         self.left: list[Variable | Constant] = []
         for expression in quantified.left:
             term = lowering.term(expression, body)
             if not isinstance(term, Variable | Constant):
+                # It is compared in several rules, and computed once.
                 term = body.bind("value", term, expression.type)
             self.left.append(term)
         self.lowered = lowering.lower(without_order(quantified.query), body, is_set=True)
@@ -109,12 +113,14 @@ class _Comparison:
 
     def holds(self) -> list[BodyItem]:
         """Return the items that say that the comparison is true for some row."""
+        # Only an equality can be looked up; for all others, some row has to be found.
         if self.comparison != "eq":
             return [self.some(or_unknown=False)]
         if NULL in (Constant(each.value) for each in self.left if isinstance(each, Constant)):
             return [Truth(value=False)]
         types = self.lowered.types
         pairs = zip(self.left, types, strict=True)
+        # In literals of views null joins null, in SQL it equals nothing.
         tests = [
             Comparison("=", term, term)
             for term, type_ in pairs
@@ -134,6 +140,7 @@ class _Comparison:
                 keys.setdefault(draft.resolve(each).name, each)
         test = RuleBody(draft, tuple(keys.values()), is_set=True, items=items)
         test.take_nulls(test.outer, self.body)
+        # What a true comparison compares is not null.
         if not or_unknown:
             test.known.not_null |= names_of(*self.left)
         test.make_outer = lambda: self.lowering.project(test.outer, self.body, "of")
@@ -264,11 +271,14 @@ def scalar_value(
     body.known.add(given, {result.name})
     found: list[BodyItem] = [lowered.atom((result,))]
     missing: list[BodyItem] = [Negation(lowered.some()), Comparison("is", result, NULL)]
+    # A condition that null does not fulfil needs no alternative for a missing row.
     if lowered.has_one_row:
         body.choose([found] if drops_null else [found, missing], lowering.cut, [result])
         if drops_null:
             body.known.not_null.add(result.name)
         return result
+    # Two rows are an error only where the value counts. So they are found as a value, and raised by
+    # an expression without one, which is judged as all others are.
     many = _many_rows(lowering, lowered)
     is_many = lowering.draft.variable("many", BOOL)
     body.known.not_null.add(is_many.name)
@@ -292,6 +302,7 @@ def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in outer])
     number = draft.variable("n", NUMBER)
     wild = tuple(Wildcard() for _ in lowered.types)
+    # Two copies of one row are two rows.
     if lowered.is_bag:
         copies = draft.variable("m", NUMBER)
         total = AggregateTerm("sum", copies, (lowered.atom(wild, copies),))
@@ -304,6 +315,7 @@ def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
 
 def _fault(type_: Type) -> Term:
     """Return a term of a type that has no value; the message of the error has its text."""
+    # No conversion reads this text as a value, and its error quotes it.
     text = Constant(MANY_ROWS)
     match type_.kind:
         case Kind.SYMBOL:
