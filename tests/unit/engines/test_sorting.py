@@ -58,6 +58,11 @@ def test_wide_words_are_sorted_and_searched(
     assert [layout.unpack_row(word) for word in words.tolist()] == known
     found = is_member(layout.pack(asked, len(wanted)), words)
     assert found.tolist() == [row in known for row in wanted]
+    other = np.unique(layout.pack(asked, len(wanted)))
+    sides = [
+        [layout.unpack_row(each) for each in one.tolist()] for one in compare_words(words, other)
+    ]
+    assert sides == [sorted({*known} - {*wanted}), sorted({*wanted} - {*known})]
     for length in (1, 2, 3):
         firsts, keys = ([row[:length] for row in each] for each in (known, wanted))
         first, last = MemoryRun(words).ranges(layout, asked[:length], len(wanted))

@@ -28,7 +28,7 @@ direction is the same. From there on they are *peers* here: slices end with whol
 are sorted.
 
 A run of the arrangement has each of the nearest rows among its own nearest ones. Tombstones are
-skipped by reading twice as far, until there are enough rows or the run ends.
+skipped by reading farther, until there are enough rows or the run ends.
 """
 
 from collections.abc import Sequence
@@ -66,6 +66,9 @@ from corollary.engines.local.values.symbols import SymbolDomain
 Positions = npt.NDArray[np.int64]
 
 NULL_RANGE = range_of_code(0)
+
+FARTHER = 8
+"""How many times as far is read where tombstones leave too few rows."""
 
 
 def compare_windows(
@@ -418,6 +421,9 @@ class _Comparison:
         border = words[at[ends - starts >= most]]
         if not len(border):
             return words
+        # Each layer has given so many: of all of them, others are the first ones.
+        nearest = (np.maximum(starts, at), ends) if is_last else (starts, np.minimum(ends, at + 1))
+        words = words[_spans(*nearest)]
         return sort_distinct(np.concatenate([words, self._with_peers(border, layers)]))
 
 
@@ -462,8 +468,12 @@ def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
         start, end = np.maximum(first - far_before, least), np.minimum(last + far_after, most)
         if len(first) == 1 and not (before or after):
             return layer.without_excluded(layer.run.slice(int(start[0]), int(end[0])))
-        indices = _spans(start, np.maximum(start, end))
-        words = layer.run.take(indices)
+        if len(first) == 1:
+            indices = np.arange(int(start[0]), int(end[0]))
+            words = layer.run.slice(int(start[0]), int(end[0]))
+        else:
+            indices = _spans(start, np.maximum(start, end))
+            words = layer.run.take(indices)
         mask = layer.present_mask(words)
         if mask is None:
             return words
@@ -481,8 +491,8 @@ def _widened(layer: Layer, ranges: _Ranges, before: int, after: int) -> Words:
         lacks_after = (count(np.minimum(last, end), end) < after) & (end < most)
         if not (lacks_before.any() or lacks_after.any()):
             return words[mask]
-        far_before[lacks_before] *= 2
-        far_after[lacks_after] *= 2
+        far_before[lacks_before] *= FARTHER
+        far_after[lacks_after] *= FARTHER
 
 
 def _spans(first: Positions, last: Positions) -> Positions:

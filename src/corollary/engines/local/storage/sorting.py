@@ -28,8 +28,13 @@ def sort_words(words: Words) -> Words:
 
 def leads_of(words: Words) -> npt.NDArray[np.uint64]:
     """Return the first eight bytes of wide words, as integers that sort as these do."""
+    return bytes_at(words, 0)
+
+
+def bytes_at(words: Words, first: int) -> npt.NDArray[np.uint64]:
+    """Return eight bytes of wide words from the first of them on, as integers."""
     raw = np.ascontiguousarray(words).view(np.uint8)
-    return np.ndarray((len(words),), ">u8", raw, 0, (words.dtype.itemsize,)).astype(np.uint64)
+    return np.ndarray((len(words),), ">u8", raw, first, (words.dtype.itemsize,)).astype(np.uint64)
 
 
 def _sort_wide(words: Words) -> Words:
