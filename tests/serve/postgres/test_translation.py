@@ -144,7 +144,7 @@ def test_deep_statements_end(text: str) -> None:
         ("INSERT INTO sample SELECT n, $1 FROM sample WHERE d = $2", ["date", "date"]),
         ("UPDATE sample SET d = $1 WHERE n IN ($2, 7)", ["date", "int8"]),
         ("DELETE FROM sample WHERE d BETWEEN $1 AND $2", ["date", "date"]),
-        ("SELECT n FROM sample WHERE nothing = $1", ["text"]),
+        ("SELECT n FROM sample WHERE nothing = $1 LIMIT $2", ["text", "int8"]),
     ],
 )
 def test_parameters_have_the_types_that_are_around_them(text: str, types: list[str]) -> None:

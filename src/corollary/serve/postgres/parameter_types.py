@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type
 from corollary.errors import InputError
@@ -11,7 +12,7 @@ from corollary.serve.handlers.failures import service_error
 from corollary.serve.postgres import wire_types as wire
 from corollary.serve.postgres.problems import PgError, not_supported, pg_error
 from corollary.serve.postgres.relations import VisibleRelations
-from corollary.serve.postgres.translation import CLOCK, LIST, parameter_number, spark_text
+from corollary.serve.postgres.translation import CLOCK, COUNTS, LIST, parameter_number, spark_text
 from corollary.serve.postgres.wire_types import WireType, array_of, column_type
 
 _CAST_TYPES = {
@@ -52,17 +53,20 @@ def type_parameters(
     Raises:
         PgError: it cannot be translated, or a type is not supported.
     """
-    numbers = [parameter_number(each) for each in tree.find_all(exp.Placeholder)]
+    numbers = []
     declared = {at: each for at, oid in enumerate(oids, 1) for each in _declared(oid)}
-    for cast in tree.find_all(exp.Cast):
-        if isinstance(cast.this, exp.Placeholder) and cast.to.this in _CAST_TYPES:
-            declared.setdefault(parameter_number(cast.this), _CAST_TYPES[cast.to.this])
+    for each in tree.find_all(exp.Placeholder):
+        numbers.append(parameter_number(each))
+        if isinstance(each.parent, exp.Cast) and each.parent.to.this in _CAST_TYPES:
+            declared.setdefault(numbers[-1], _CAST_TYPES[each.parent.to.this])
+        elif isinstance(each.parent, COUNTS):
+            declared.setdefault(numbers[-1], wire.INT8)
     typed, found = tree.copy() if is_catalog else tree, dict(declared)
     if numbers or not is_catalog:
         try:
             typed, bound = _bound(typed, declared, relations)
             found = bound | declared
-        except PgError:
+        except (PgError, SqlglotError, ValueError):  # what the catalog has that Spark has not
             if not is_catalog:
                 raise
     count = max([len(oids), *numbers])

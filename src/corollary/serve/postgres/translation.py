@@ -27,7 +27,7 @@ PARAMETERS_MAX = 65_535
 CLOCK = "now"
 LIST = "list"
 """What the names of parameters begin with that are lists."""
-_COUNTS = (exp.Limit, exp.Offset, exp.Fetch)
+COUNTS = (exp.Limit, exp.Offset, exp.Fetch)
 _CLOCKS = (exp.CurrentTimestamp, exp.Localtimestamp, exp.CurrentDatetime)
 _CLOCK_NAMES = frozenset({"now", "transaction_timestamp", "statement_timestamp", "clock_timestamp"})
 
@@ -269,7 +269,7 @@ def with_values(
             return exp.Array(
                 expressions=[constant(each, f"{name}_{at}") for at, each in enumerate(value)]
             )
-        if isinstance(node.parent, _COUNTS):
+        if isinstance(node.parent, COUNTS):
             if not isinstance(value, int) or value < 0:
                 raise PgError("2201W", "LIMIT and OFFSET need numbers that are not negative.")
             return exp.Literal.number(value)
@@ -284,7 +284,7 @@ def translated_shape(
     tree: exp.Expr, translated: TranslatedStatement, prefix: str
 ) -> TranslatedShape | None:
     """Return a translation for other values of the same types; None if there is none."""
-    if any(isinstance(each.parent, _COUNTS) for each in tree.find_all(exp.Placeholder)):
+    if any(isinstance(each.parent, COUNTS) for each in tree.find_all(exp.Placeholder)):
         return None
     places = [(name, name[len(prefix) :]) for name in translated.parameters]
     names = ((name, None if number == CLOCK else int(number) - 1) for name, number in places)
