@@ -22,7 +22,7 @@ _BUDGET: ContextVar[WorkBudget | None] = ContextVar("search budget", default=Non
 
 @contextmanager
 def limited_search(max_steps: int) -> Iterator[WorkBudget]:
-    """Let the search end after some steps, and before the seconds of the run are over."""
+    """End the search after some steps, and before the seconds of the run are over."""
     budget = WorkBudget(max_steps)
     token = _BUDGET.set(budget)
     try:

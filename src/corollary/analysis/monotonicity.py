@@ -5,7 +5,7 @@ a column of a premise has its sign; `+`, `min`, `max`, conversions that keep the
 `/` by something that is not negative pass the sign on, `-` flips it. In a recursive rule such a
 variable may stand
 
-* in a value column of the head whose expression gets better with it; behind the first column of a
+* in a value column of the head whose expression gets better with it; after the first column of a
   lexicographic order only if those before it are `v` or `v + e`,
 * in a comparison that stays true: `d < 9` if smaller is better,
 

@@ -227,7 +227,7 @@ class DependencyCheck:
 
     Attributes:
         determinants, dependents: columns.
-        max_pairs: of the pairs that do not, so many are of interest.
+        max_pairs: the maximum number of pairs that do not.
     """
 
     determinants: tuple[int, ...]

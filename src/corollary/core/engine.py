@@ -184,7 +184,7 @@ _BOUNDS: ContextVar[_RunBounds | None] = ContextVar("run bounds", default=None)
 
 @contextmanager
 def within_seconds(limits: Limits | None) -> Iterator[None]:
-    """Let the seconds of some limits count from here on, and the memory that the process takes.
+    """Count the seconds of some limits from here on, and the memory that the process takes.
 
     Inside of other bounds, those hold.
     """
@@ -234,7 +234,7 @@ def check_deadline() -> None:
 
 
 def abandon_work() -> None:
-    """Let the work within the bounds of this thread stop at the next check: nobody needs it."""
+    """Stop the work within the bounds of this thread at the next check: nobody needs it."""
     bounds = _BOUNDS.get()
     if bounds is not None:
         bounds.is_abandoned = True
@@ -324,7 +324,7 @@ class TableHandle(Protocol):
 Tuples: TypeAlias = "pa.Table | TableHandle"
 
 PartitionsOf = Callable[["pa.Table", Relation, int, int], "npt.NDArray[np.int64]"]
-"""Returns the partition of each tuple of a relation, by the value of a column, among so many."""
+"""Returns the partition of each tuple of a relation, by a column, of a number of partitions."""
 
 
 class TaskPool(Protocol):
@@ -346,10 +346,10 @@ class TaskPool(Protocol):
         """
 
     def is_large(self, tuples: int) -> bool:
-        """Whether this process should not hold so many tuples of one relation."""
+        """Whether a relation has too many tuples for this process."""
 
     def partition_count(self, tuples: int) -> int:
-        """Return into how many partitions a relation of so many tuples is divided."""
+        """Return the number of partitions of a relation, by its tuples."""
 
     @property
     def partitions_of(self) -> "PartitionsOf":

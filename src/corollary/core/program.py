@@ -450,7 +450,7 @@ class SubsumptionOrder:
         return self.is_lexicographic or len(self.values) == 1
 
     def keys(self, arity: int) -> tuple[int, ...]:
-        """Return the key columns of a relation with so many columns."""
+        """Return the key columns of a relation, by the number of its columns."""
         compared = {each.position for each in self.values}
         return tuple(at for at in range(arity) if at not in compared)
 

@@ -52,7 +52,7 @@ class Recorder:
         """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
     def touched(self, relation: str, count: int) -> None:
-        """So many groups of a relation may change."""
+        """Some groups of a relation may change."""
 
     def round(self, count: int = 1) -> None:
         """A round of a loop has ended, or several that ran at once."""
@@ -67,7 +67,7 @@ class Recorder:
         """Tasks have probed partitions."""
 
     def switch(self, within: Within, rows: int) -> None:
-        """Steps have exceeded their budget and are abandoned, after so many rows."""
+        """Steps have exceeded their budget and are abandoned, after some rows."""
 
     def row(
         self, row: RecordTrace, relations: "Mapping[str, tuple[pa.Table, ...]]", number: int

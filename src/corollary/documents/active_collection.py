@@ -224,7 +224,7 @@ def _scoped_names(name: str, documents: Iterable[str]) -> list[str]:
 
 
 def _move(forest: Iterable[ForestNode], by: int, below: int) -> list[ForestNode]:
-    """Return a forest that stands below a row, behind others."""
+    """Return a forest that stands below a row, after others."""
     return [
         each._replace(parent=below if each.parent == ROOT else each.parent + by) for each in forest
     ]

@@ -13,7 +13,7 @@ several documents that are one collection. A batch results in *events*:
 | event     | means                                                         |
 |-----------|---------------------------------------------------------------|
 | `sure`    | a view has a further answer                                   |
-| `retracted` | an answer is sure no more: trees were retracted, or it has left a window |
+| `retracted` | an answer is no longer sure: trees were retracted, or it has left a window |
 | `value`   | the truth of a view is another one                            |
 | `waits`   | a view waits for a function, and since when: its data may change the answers |
 | `settled` | it does not wait for the function any more                    |

@@ -40,7 +40,7 @@ class Delta:
         possible: the answers that have become possible.
         impossible: the answers that are no longer merely possible: sure now, or out of reach.
         before, value: the truth of the view before and after.
-        retracted: the answers that are sure no more, since trees were retracted.
+        retracted: the answers that are no longer sure, since trees were retracted.
     """
 
     sure: Answers

@@ -82,7 +82,7 @@ PLAIN_SPREAD = 1.5
 """The same without recursion, where every visited tuple changes."""
 
 ADDED_ROWS_PER_ROW = 2
-"""So many rows of a run that only adds take as long as one of a fresh evaluation."""
+"""The rows of a run that only adds that take as long as one of a fresh evaluation."""
 
 OUTSET_SHARE = 5
 """What has to be given up has cost at most this part of a recomputation."""

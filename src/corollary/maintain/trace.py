@@ -12,7 +12,7 @@ instead.
 | `kept` | `ranked` | those that a rule supports: disqualified |
 | `suspended` | `ranked` | those that no rule supports: approximation |
 | `rederived` | both | the heads taken out that a rule derives again: disqualified |
-| `removed` | `autonomous` | the heads that a rule derives no more: approximation |
+| `removed` | `autonomous` | the heads that a rule no longer derives: approximation |
 | `inserted` | all three | the new heads that a rule derives: approximation |
 | `result` | all three | all of it, and what changes: actual |
 """

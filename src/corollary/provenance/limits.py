@@ -92,7 +92,7 @@ class Allowance:
 
     @contextmanager
     def without_bounds(self) -> Iterator[None]:
-        """Let the work be counted only: what is done then is needed for any answer."""
+        """Only count the work: what is done then is needed for any answer."""
         self._is_bounded = False
         try:
             yield

@@ -6,7 +6,7 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def bags(unit: TranslationUnit) -> None:
-    """Let the relation of its counts be the base of each bag."""
+    """Make the relation of its counts the base of each bag."""
     unit.bags = {each.name: rows_name(each.name) for each in unit.declarations if each.is_bag}
     unit.bases = {**unit.bases, **unit.bags}
     for rows in unit.bags.values():

@@ -176,7 +176,7 @@ def _drop(unit: TranslationUnit, name: str) -> None:
 
 
 def _negate(unit: TranslationUnit, relation: Relation) -> None:
-    """Let the tuples that others dominate be negated; the relation's own rules fill `p.all`."""
+    """Negate the tuples that others dominate; the relation's own rules fill `p.all`."""
     name, dominated = relation.name, dominated_name(relation.name)
     every = unit.unused_name(f"{name}.all")
     unit.relations[every] = replace(relation, name=every, is_declared=False, limit=None)

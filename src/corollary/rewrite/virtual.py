@@ -10,7 +10,7 @@ from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def virtual(unit: TranslationUnit) -> None:
-    """Let all relations of passes be virtual that only virtual ones read."""
+    """Make relations of passes virtual that only virtual ones read."""
     readers: dict[str, set[str]] = {}
     for rule in unit.rules:
         for literal in rule.literals:

@@ -204,7 +204,7 @@ class EventStager:
     Attributes:
         root: the directory that files are written to.
         partitions: in which events on the same tuple meet; None if all rows are inserts.
-        inline: so many events are returned instead.
+        inline: the number of events that are returned instead.
     """
 
     reader: BatchReader

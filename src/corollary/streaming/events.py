@@ -146,7 +146,7 @@ def sort_events(found: Sequence[Events]) -> list[Events]:
 
 
 def _behind(events: Events, before: int) -> Events:
-    """Return events whose malformed records come behind others; line 0 is that of none."""
+    """Return events whose malformed records come after others; line 0 means none."""
     if not before or not events.bad.num_rows:
         return events
     at = QUARANTINE.columns.index("line")
@@ -159,7 +159,7 @@ def _behind(events: Events, before: int) -> Events:
 
 
 def _moved(finding: Diagnostic, lines: int) -> Diagnostic:
-    """Return a finding about a row that comes behind so many others."""
+    """Return a finding about a row that comes after a number of others."""
     if finding.span is None:
         return finding
     span = finding.span

@@ -129,7 +129,7 @@ def stop(database: Database, query: "StreamingQuery", token: str) -> None:
             if query.isActive:
                 query.stop()
             break
-    process_streams.stopping.discard(token)  # Spark calls no more
+    process_streams.stopping.discard(token)  # Spark does not call again
 
 
 def failure_of(query: "StreamingQuery", token: str) -> CorollaryError | None:
@@ -143,7 +143,7 @@ def failure_of(query: "StreamingQuery", token: str) -> CorollaryError | None:
     if error is None:
         return None
     reason = str(error).strip().splitlines()[0]
-    hint = "what was committed stays; start it again when the cause is mended"
+    hint = "what was committed stays; start it again when the cause is fixed"
     return InputError.of("C0986", f"Spark has ended a stream: {reason}.", None, hint)
 
 

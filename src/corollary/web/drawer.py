@@ -18,7 +18,7 @@ from corollary.web.visit import Drawer, Visit
 from corollary.web.wording import number
 
 INSERTIONS = 2
-"""Sets of at most so many base tuples are looked for that would make a tuple true."""
+"""The maximum size of the sets of base tuples that would make a tuple true."""
 
 QUESTIONS = ("why", "why-not", "why-added", "why-removed")
 

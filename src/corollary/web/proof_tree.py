@@ -14,7 +14,7 @@ from corollary.web.rule_text import arguments_of, body_of, name_of
 from corollary.web.wording import number
 
 OPEN_LEVELS = 3
-"""So many levels are unfolded at first."""
+"""The number of levels that are unfolded at first."""
 
 DEEPEST_INDENT = 16
 """Deeper lines are not indented any further."""

@@ -17,7 +17,7 @@ from corollary.web.frame import PageFrame
 from corollary.web.pictures.timeline import Timeline, timeline_of
 
 TICKS_MAX = 300
-"""So many commits have a tick on the slider: the newest ones."""
+"""The number of commits, the newest ones, that have a tick on the slider."""
 
 NOT_KEPT = {"Cache-Control": "no-store", "Vary": "HX-Target"}
 """Pages are never kept; parts of them have the URL of the whole."""

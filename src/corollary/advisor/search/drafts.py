@@ -146,7 +146,7 @@ class DraftBuilder:
         return best
 
     def select_workload(self, drafts: list[PredicateDraft]) -> list[PredicateDraft]:
-        """Let the workload as a whole decide, if a budget is to be spent."""
+        """Decide by the workload as a whole, if there is a budget."""
         if not self.weighs_workload:
             return drafts
         assert self.estimator is not None

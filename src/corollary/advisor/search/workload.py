@@ -26,7 +26,7 @@ from corollary.data_class import dataclass
 BRANCH_AND_BOUND_MAX_VIEWS = 14
 """Larger pools are searched locally."""
 VIEW_COMMIT_ROWS = 50_000.0
-"""A commit takes about as long for a view that it may change as so many row-operations."""
+"""The row-operations that take as long as a commit takes for a view that it may change."""
 SUBSETS_MAX_VIEWS = 4
 """Of more usable views, a query drops one after the other while that helps."""
 

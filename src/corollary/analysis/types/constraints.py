@@ -76,7 +76,7 @@ class TypeConstraints:
     widened: dict[int, tuple[bool, ...]] = field(default_factory=dict)
 
     def resolve_records(self) -> None:
-        """Let the fields of records have their types, as far as those of the records are known."""
+        """Give the fields of records their types, as far as those of the records are known."""
         self.records, findings = resolve_records(self.unifier, self.records)
         self.findings += findings
 
@@ -323,7 +323,7 @@ class _ClauseConstraints:
         nodes: tuple[int, ...],
         result: int,
     ) -> None:
-        """Let the operands and the result have one kind; their digits may differ.
+        """Require one kind of the operands and the result; their digits may differ.
 
         An integer may be beside a decimal: it is a decimal without digits after the point then.
         `null` is of the type of the result.
@@ -362,7 +362,7 @@ class _ClauseConstraints:
         return True
 
     def _round(self, scale: logic.Term, result: int, reason: Reason) -> None:
-        """Let the result of `to_decimal` have the digits that an argument names."""
+        """Give the result of `to_decimal` the digits that an argument names."""
         match scale:
             case logic.Constant(value=int(digits)) if 0 <= digits <= DECIMAL_MAX_DIGITS:
                 self._unifier.assign_scale(result, DECIMAL_MAX_DIGITS, digits, reason)
@@ -504,7 +504,7 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
 def resolve_records(
     unifier: Unifier, records: Sequence[RecordTerm]
 ) -> tuple[list[RecordTerm], list[Diagnostic]]:
-    """Let the fields of records have their types, where the types of the records are known.
+    """Give the fields of records their types, where the types of the records are known.
 
     Returns:
         The records whose types are not known yet, and what is wrong with the others.

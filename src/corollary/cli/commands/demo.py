@@ -217,7 +217,7 @@ def run_local_part(directory: Path, console: TerminalConsole) -> None:
         show_derived(transaction)
         show_alerts(transaction)
 
-        say("\nWhat was cut is mended")
+        say("\nWhat was cut is repaired")
         write_cables(directory, [*cables, *LAID])
         say(LOCAL_COMMAND)
         _, seconds = update(database, directory)

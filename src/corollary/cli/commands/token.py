@@ -44,7 +44,7 @@ def command() -> None:
     required=True,
     help="read: what is granted to NAME; write: read all, and apply changes; admin: everything.",
 )
-@click.option("--days", type=POSITIVE, help="End the token after so many days.")
+@click.option("--days", type=POSITIVE, help="The days after which the token ends.")
 @family("output", FormatOptions)
 def add(warehouse: str, name: str, role: str, days: int | None, output: FormatOptions) -> None:
     """Make a token and print it, this one time.

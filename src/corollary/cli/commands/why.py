@@ -34,7 +34,7 @@ class AnswerOptions(OutputOptions):
     ]
     depth: Annotated[
         int | None,
-        "Unfold so many levels of a proof, in text; all of them by default.",
+        "The levels of a proof to unfold, in text; all of them by default.",
         option(type=COUNT),
     ]
 
@@ -54,16 +54,18 @@ class ProofLimitOptions:
     """How much work a question may take; what is left out because of it is said."""
 
     limit_nodes: Annotated[
-        int, "Show at most so many nodes.", option(type=POSITIVE, default=1_000, show_default=True)
+        int,
+        "The maximum number of nodes to show.",
+        option(type=POSITIVE, default=1_000, show_default=True),
     ]
     limit_expanded: Annotated[
         int,
-        "Look at the instances of at most so many tuples.",
+        "The maximum number of tuples whose instances are looked at.",
         option(type=POSITIVE, default=100_000, show_default=True),
     ]
     limit_work: Annotated[
         int,
-        "Handle at most so many rows on the way, then answer with what was found.",
+        "The maximum number of rows to handle; then the answer is what was found.",
         option(type=POSITIVE, default=2_500_000, show_default=True),
     ]
     limit_seconds: Annotated[
@@ -73,7 +75,7 @@ class ProofLimitOptions:
     ]
     limit_dry_runs: Annotated[
         int,
-        "Try out at most so many sets of changes.",
+        "The maximum number of sets of changes to try out.",
         option(type=COUNT, default=64, show_default=True),
     ]
 

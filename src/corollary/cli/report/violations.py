@@ -34,7 +34,7 @@ def proving_options(options: "DatabaseOptions", *, is_asked: bool) -> "DatabaseO
 
 @contextmanager
 def proving(database: Database, *, is_asked: bool) -> "Iterator[ViolationExplainer | None]":
-    """Let what a transaction violates be proved; a `ConstraintError` has the proofs then."""
+    """Prove what a transaction violates; a `ConstraintError` has the proofs then."""
     if not is_asked:
         yield None
         return

@@ -136,7 +136,7 @@ def casts() -> Iterable[FunctorSpec]:
     )
     yield base(
         "parse_day(s: symbol) -> date",
-        "a `date`: `2026`, `2026-11`, `2026-1-5`; a time behind it does not matter",
+        "a `date`: `2026`, `2026-11`, `2026-1-5`; a time after it does not matter",
     )
     yield base(
         "parse_moment(s: symbol) -> timestamp",

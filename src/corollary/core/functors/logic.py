@@ -52,7 +52,7 @@ def logic() -> Iterable[FunctorSpec]:
     yield _define(
         "like(text: symbol, pattern: symbol) -> bool",
         "whether the whole text is like a pattern: `%` is any text, `_` one character, and a"
-        " character behind `\\` itself",
+        " character after `\\` itself",
         sql_names="like",
         readable={"spark": "text LIKE pattern", "duckdb": "text LIKE pattern ESCAPE '\\'"},
     )

@@ -175,7 +175,7 @@ def more_of_numbers() -> Iterable[FunctorSpec]:
     )
     yield _define(
         "round_to(x: numeric, digits: number)",
-        "rounded half away from zero to a place behind the point, or, with negative digits, before"
+        "rounded half away from zero to a digit after the point, or, with negative digits, before"
         " it; the type stays. A float is rounded as the decimal that it is written as",
         operands=1,
         is_fallible=True,

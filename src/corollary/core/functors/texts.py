@@ -59,7 +59,7 @@ def more_texts() -> Iterable[FunctorSpec]:
     for name, doc, sql_names, has_counterpart in (
         ("upper", "capital letters", "upper ucase", True),
         ("lower", "small letters", "lower lcase", True),
-        ("initcap", "a capital letter behind each blank, else small ones", "initcap", False),
+        ("initcap", "a capital letter after each blank, else small ones", "initcap", False),
         ("trim", "the text without blanks at both ends", "", False),
         ("ltrim", "the text without blanks on the left", "", False),
         ("rtrim", "the text without blanks on the right", "", False),
@@ -102,7 +102,7 @@ def more_texts() -> Iterable[FunctorSpec]:
     yield _growing(
         "regexp_replace(s: symbol, pattern: symbol, by: symbol) -> symbol",
         "every match of an RE2 pattern, a literal, replaced; in `by`, `$1` is a group, and a"
-        " character behind `\\` itself",
+        " character after `\\` itself",
         pattern_at=1,
     )
     yield _define(

@@ -85,5 +85,5 @@ def _cannot_load(place: str | Path, error: Exception) -> InputError:
         "C0337",
         f"The functors of `{place}` cannot be loaded: {kind}{str(error) or 'no reason given'}.",
         None,
-        "name a Python file that is there, or a module that Python can import, and mend its error",
+        "name a Python file that is there, or a module that Python can import, and fix its error",
     )

@@ -7,7 +7,7 @@ its offers it is. Instead of trying every vector of them, a match carries what i
 |-----------------------------------------|-------------------|----------------------------|
 | a node with the label `a`               | l(f) = a          | `a`                        |
 | a node `*` whose label is class x       | l(f) is anything  | `?@f`, the symbol of l(f)  |
-| a node `*`, or one behind `//`          | none              |                            |
+| a node `*`, or one after `//`           | none              |                            |
 | the rows of its offer i                 | l(f) = i          | as the offer says          |
 
 Rows join if their labels agree and their assumptions do: `?@f` meets `a`, and l(f) = a from there
@@ -59,7 +59,7 @@ def assume(function: str, symbol: str) -> str:
 
 
 def lift(rows: Iterable[EncodedRow], assumption: str = NO_ASSUMPTION) -> Tuples:
-    """Return plain rows as rows with an assumption: it is behind the columns."""
+    """Return plain rows as rows with an assumption: it is after the columns."""
     return frozenset((*row, assumption) for row in rows)
 
 

@@ -170,7 +170,7 @@ def _result_at(whole: Completions, number: int, supplier: Supplier) -> CallResul
 
 
 ENDS_MAX = 32
-"""So many ends of a chase are looked at."""
+"""The maximum number of ends of a chase that are looked at."""
 CANDIDATES_MAX = 1_000
 """Of this many possible answers at most it is found out whether they are sure."""
 Ways = dict[Answer, set[frozenset[str]]]

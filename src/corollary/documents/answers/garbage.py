@@ -22,7 +22,7 @@ class Collected:
 
     Attributes:
         kept: how many nodes there still are.
-        dropped: how many there are no more.
+        dropped: the number of those that are gone.
         closed: the functions without calls, whose data nobody needs any more.
     """
 

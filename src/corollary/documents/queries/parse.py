@@ -211,7 +211,7 @@ def _unexpected_token(before: list[_Token], token: _Token, accepted: set[str]) -
         return syntax_error("`where` compares variables.", token.span, note)
     match token.type:
         case "COMPARE" | "SIGN":
-            message = f"`{token.text}` stands only behind `where`."
+            message = f"`{token.text}` stands only after `where`."
             note = "give what is compared a variable, and end with `where $x - $y > 3600`"
             return syntax_error(message, token.span, note, "C1201")
         case _ if {"SLASH", "BELOW"} <= accepted <= _BEGINNINGS:
@@ -408,7 +408,7 @@ def _read_conditions(
     """Return the joins, the other conditions, and what is wrong about them.
 
     Args:
-        written: what stands behind `where`.
+        written: what stands after `where`.
         arrivals: the variables that are times at which nodes came: their values are compared.
     """
     joins: list[tuple[str, str]] = []

@@ -13,7 +13,7 @@ In JSON a key is a node, an array repeats it, a scalar is a leaf:
 The term syntax of documents: `r[a !f b["some text"]]`.
 
 `label[child child …]` is a node, `!f` a function node, a label in double quotes a text leaf. A
-label without quotes may hold anything but blanks, brackets, quotes and `!`. A `#` behind the quotes
+label without quotes may hold anything but blanks, brackets, quotes and `!`. A `#` after the quotes
 says that it is a number, or another value of JSON that is not a string: `"7.50"#`, `"null"#`.
 """
 

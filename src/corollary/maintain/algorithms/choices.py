@@ -8,7 +8,7 @@ candidates, and a key can be looked at alone:
 
     p = { t ∈ C : t is least among the candidates with its key },   C = what the rules derive
     lost = p_old ∩ heads of rem_i          a chosen tuple that may have lost a derivation
-    gone = lost − C_new                    it is a candidate no more
+    gone = lost − C_new                    it is no longer a candidate
     found = { t ∈ C_new : key(t) ∈ key(gone) } ∪ heads of add_i
     rivals = { t ∈ p_old − gone : key(t) ∈ key(found) }
     p_new = (p_old − gone − rivals) ∪ least of (found ∪ rivals) for each key

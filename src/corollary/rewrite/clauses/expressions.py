@@ -166,7 +166,7 @@ def _flattened(
 ) -> tuple[logic.Expression, int]:
     """Return a functor of some arguments, and its depth.
 
-    `and` in `and`, `or` in `or` and `if` behind the last comma of `if` are one functor: a choice of
+    `and` in `and`, `or` in `or` and `if` after the last comma of `if` are one functor: a choice of
     hundreds of cases is not deep.
     """
     depth = 1

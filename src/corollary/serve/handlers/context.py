@@ -156,7 +156,7 @@ class HandlerContext:
             self.database.publish(transaction)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the snapshots and the database."""
         while self._snapshots:
             self._snapshots.popitem()[1].close()
         self.database.close()

@@ -56,7 +56,7 @@ SCHEMAS: Mapping[str, Schema] = {
             "file": {"type": "string"},
             "line": {"type": "integer"},
             "column": {"type": "integer"},
-            "note": {"type": ["string", "null"], "description": "How to mend it."},
+            "note": {"type": ["string", "null"], "description": "How to fix it."},
         },
     },
     "Document": {"type": "object"},

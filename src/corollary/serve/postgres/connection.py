@@ -32,7 +32,7 @@ from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.transaction_block import BlockStatus
 
 MESSAGES_AT_ONCE = 8
-"""So many messages of a client are answered before others are served."""
+"""The number of messages of a client that are answered before others are served."""
 TOKEN_CHECK_SECONDS = 1.0
 """A token that was revoked ends its connections at their next message after this time."""
 
@@ -267,7 +267,7 @@ class PgConnection:
         await self._channel.flush()
 
     def _report_settings(self) -> None:
-        """Tell of the settings that have changed."""
+        """Send ParameterStatus for changed settings."""
         values = tuple(map(self.session.settings.get, REPORTED_SETTINGS))
         if values == self._reported:
             return

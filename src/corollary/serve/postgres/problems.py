@@ -15,7 +15,7 @@ class PgError(Exception):
     Attributes:
         sqlstate: the code of the error, as PostgreSQL lists them.
         message: one sentence.
-        hint: how to mend it.
+        hint: how to fix it.
         is_fatal: whether the connection ends.
     """
 

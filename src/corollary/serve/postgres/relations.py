@@ -13,7 +13,7 @@ from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 
 STATEMENTS_MAX = 512
-"""So many statements are kept for one client."""
+"""The number of statements that are kept for one client."""
 _TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
 
 

@@ -19,7 +19,7 @@ from corollary.serve.postgres.messages import BINARY_FORMAT, TEXT_FORMAT, format
 CHUNK_ROWS = 16_384
 """The number of rows that are encoded at once; others are served in between."""
 FEW_ROWS = 8
-"""So many rows are encoded value by value: for them vectors take longer."""
+"""Up to this number of rows are encoded value by value: vectors would take longer."""
 _LENGTH = struct.Struct("!i")
 _HEAD = struct.Struct("!IH")
 COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)

@@ -103,7 +103,7 @@ class JobQueue:
         return found
 
     def refuse_all(self, error: Callable[[], ServiceError]) -> None:
-        """Let all that wait have an error."""
+        """Fail all queued requests."""
         while self.jobs:
             self.jobs.popleft().fail(error())
         self.bytes = 0

@@ -25,10 +25,10 @@ from corollary.web.visit import Visit
 from corollary.web.wording import goal
 
 ROWS_SHOWN = 100
-"""So many tuples are on a page; a link leads to the next ones."""
+"""The number of tuples on a page; a link leads to the next ones."""
 
 DIFFERENCE_SHOWN = 500
-"""So many tuples of a difference are shown."""
+"""The number of tuples of a difference on the page."""
 
 
 @dataclass(frozen=True, slots=True)

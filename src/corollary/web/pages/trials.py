@@ -22,7 +22,7 @@ from corollary.web.visit import NOT_KEPT, Visit
 from corollary.web.wording import goal
 
 SAMPLE = 20
-"""So many tuples of each relation are listed."""
+"""The number of tuples of each relation that are listed."""
 
 
 async def show_what_if(visit: Visit) -> Response:
