@@ -18,6 +18,7 @@ from corollary.data_class import dataclass
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.operations import (
+    OpenChange,
     PartitionAddress,
     read_piece,
     to_bytes,
@@ -129,9 +130,7 @@ class Gather:
         added, removed = (pa.concat_tables([empty, *side]) for side in sides)
         if not self.is_base:
             return write_open_change(root, relation, added, removed)
-        return write_partition(
-            root, new_name(relation.name, "base"), relation, address.orders, added
-        )
+        return write_partition(root, relation, address.orders, added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +151,15 @@ class MeasureLead:
 def split_bytes(rows: pa.Table, relation: Relation, partitioning: Partitioning) -> dict[int, bytes]:
     """Return tuples of the driver by partition, as they travel to tasks."""
     return {number: to_bytes(part) for number, part in split_table(rows, relation, partitioning)}
+
+
+def split_open_change(
+    added: pa.Table, removed: pa.Table, relation: Relation, partitioning: Partitioning
+) -> dict[int, OpenChange]:
+    """Return a change of the driver by partition."""
+    sides = [split_bytes(each, relation, partitioning) for each in (added, removed)]
+    touched = sides[0].keys() | sides[1].keys()
+    return {number: OpenChange(*(each.get(number) for each in sides)) for number in touched}
 
 
 def gather(

@@ -4,9 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import ValueRange
@@ -24,7 +22,7 @@ from corollary.engines.spark.relation.files import (
 )
 from corollary.engines.spark.relation.open_partition import (
     PartitionEngine,
-    fold_partition,
+    find_rows,
     load_partition,
     new_name,
     open_partition,
@@ -80,6 +78,30 @@ class PartitionAddress:
     def read(self) -> PartitionEngine:
         """Return the partition, to read all of it: that would push out what is open."""
         return load_partition(self.root, self.relation, self.orders[:1], self.stored)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChange:
+    """The tuples of a change that is open on the driver which belong to one partition."""
+
+    added: bytes | None = None
+    removed: bytes | None = None
+
+    def open_in(self, partition: PartitionEngine) -> None:
+        """Make the change in a partition, where it is open then."""
+        if self.removed is not None:
+            partition.remove_rows(from_bytes(self.removed))
+        if self.added is not None:
+            partition.add_rows(from_bytes(self.added))
+
+    def apply_to(self, rows: pa.Table, relation: Relation) -> pa.Table:
+        """Return tuples of the partition without the removed ones, and all that were added."""
+        if self.removed is not None:
+            rows = without_rows(rows, from_bytes(self.removed), relation)
+        if self.added is None:
+            return rows
+        added = from_bytes(self.added).rename_columns(rows.column_names)
+        return pa.concat_tables([rows, added.cast(rows.schema)])
 
 
 class PartitionOperation(Protocol):
@@ -151,7 +173,8 @@ class Subtract:
 
     def run(self, address: PartitionAddress) -> bytes:
         """Return the tuples of the partition that are not among the rows."""
-        return to_bytes(without_rows(address, address.read().table(), from_bytes(self.rows)))
+        rows = address.read().table()
+        return to_bytes(without_rows(rows, from_bytes(self.rows), address.relation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +183,8 @@ class Fold:
 
     def run(self, address: PartitionAddress) -> StoredPartition:
         """Return what was written; each attempt writes a directory of its own."""
-        name = new_name(address.relation.name, "base")
-        return fold_partition(address.root, name, address.relation, address.orders, address.stored)
+        opened = load_partition(address.root, address.relation, address.orders, address.stored)
+        return opened.write(address.root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,36 +210,21 @@ class Split:
         """Return what was written, by number."""
         rows = address.read().table()
         return {
-            number: write_partition(
-                address.root,
-                new_name(address.relation.name, "base"),
-                address.relation,
-                address.orders,
-                part,
-            )
+            number: write_partition(address.root, address.relation, address.orders, part)
             for number, part in split_table(rows, address.relation, self.partitioning)
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Apply a function to the tuples of a partition, with a change that is open.
-
-    Attributes:
-        added, removed: the tuples of the change that belong to the partition, if there are any.
-    """
+    """Apply a function to the tuples of a partition, with a change that is open."""
 
     function: Callable[[pa.Table], Any]
-    added: bytes | None
-    removed: bytes | None
+    change: OpenChange
 
     def run(self, address: PartitionAddress) -> list[Any]:
         """Return the result, nothing if the partition is empty."""
-        rows = address.read().table()
-        if self.removed is not None:
-            rows = without_rows(address, rows, from_bytes(self.removed))
-        if self.added is not None:
-            rows = pa.concat_tables([rows, from_bytes(self.added)])
+        rows = self.change.apply_to(address.read().table(), address.relation)
         return [self.function(rows)] if rows.num_rows else []
 
 
@@ -228,9 +236,8 @@ class Build:
 
     def run(self, address: PartitionAddress) -> StoredPartition:
         """Return what was written."""
-        name = new_name(address.relation.name, "base")
         rows = from_bytes(self.rows)
-        return write_partition(address.root, name, address.relation, address.orders, rows)
+        return write_partition(address.root, address.relation, address.orders, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,23 +278,20 @@ class ChangePartition:
         sign: ADDED to insert, REMOVED to delete, None to let it have the tuples given.
         given: the tuples.
         before: the change that is open, in files.
-        added, removed: a change that is open, of the driver; it is that or the other.
+        here: the change that is open, of the driver; it is that or the other.
     """
 
     sign: State | None
     given: GivenTuples
     before: PartitionChange | None = None
-    added: bytes | None = None
-    removed: bytes | None = None
+    here: OpenChange = OpenChange()
 
     def run(self, address: PartitionAddress) -> StoredPartition:
         """Return the change that is open then, as a partition without a base."""
         opened = address.read()
         if self.before is not None:
             opened.open_change(*read_change(address.root, self.before))
-        for rows, change in ((self.removed, opened.remove_rows), (self.added, opened.add_rows)):
-            if rows is not None:
-                change(from_bytes(rows))
+        self.here.open_in(opened)
         tables = self.given.tables(address.root)
         if self.sign is None:
             opened.replace_contents(tables)
@@ -302,11 +306,9 @@ def read_piece(root: str, name: str) -> pa.Table:
     return from_bytes(Path(root, name).read_bytes())
 
 
-def without_rows(address: PartitionAddress, rows: pa.Table, others: pa.Table) -> pa.Table:
+def without_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> pa.Table:
     """Return rows that are not among others."""
-    found = PartitionEngine(address.relation, address.orders[:1])
-    found.change(others, others.slice(0, 0))
-    return rows.filter(pc.invert(bool_array(np.asarray(found.contains(rows)))))
+    return rows.filter(bool_array(~find_rows(rows, others, relation)))
 
 
 def write_open_change(

@@ -10,7 +10,7 @@ commits the files makes them the relation.
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from corollary.engines.spark.relation.open_partition import (
     load_partition,
     new_name,
     ranges_of,
+    read_partition,
     write_partition,
 )
 from corollary.engines.spark.relation.partitioning import Partitioning, split_table
@@ -64,6 +65,11 @@ class PlanRelation:
     old: tuple[StoredPartition, ...]
     added: tuple[StoredPartition, ...]
     removed: tuple[StoredPartition, ...]
+
+    def rows(self, root: str, partitions: Iterable[StoredPartition]) -> Iterator[pa.Table]:
+        """Yield the tuples of some of its partitions."""
+        for stored in partitions:
+            yield from read_partition(root, self.relation, self.orders, stored)
 
     def of_task(self, number: int, count: int) -> "PlanRelation":
         """Return the relation with what one of some tasks reads of it."""
@@ -306,9 +312,9 @@ class StratumEngine(LocalEngine):
             self.insert(name, old)
         self.commit(request.given)
         for name, each in relations.items():
-            for rows in _rows_of(root, each, each.removed):
+            for rows in each.rows(root, each.removed):
                 self.delete(name, rows)
-            for rows in _rows_of(root, each, each.added):
+            for rows in each.rows(root, each.added):
                 self.insert(name, rows)
         for name, (_, _, added, removed) in request.given.items():
             self.delete(name, removed)
@@ -343,7 +349,7 @@ class StratumEngine(LocalEngine):
                 self._tables[name] = table
                 self._unprepare(name)
                 return
-        for rows in _rows_of(root, wanted, filled):
+        for rows in wanted.rows(root, filled):
             self.insert(name, rows)
 
     def change_of(self, root: str, wanted: PlanRelation) -> RelationChange:
@@ -356,9 +362,7 @@ class StratumEngine(LocalEngine):
             return RelationChange(counts, (to_bytes(added), to_bytes(removed)), {})
         if not any(each.files for each in wanted.old):
             made = {
-                number: write_partition(
-                    root, new_name(name, "base"), wanted.relation, wanted.orders, rows
-                )
+                number: write_partition(root, wanted.relation, wanted.orders, rows)
                 for number, rows in split_table(added, wanted.relation, partitioning)
             }
             return RelationChange(counts, None, made)
@@ -381,15 +385,3 @@ def split_change(
         number: StoredPartition().changed(change, ranges_of(rows, relation))
         for number, change, (rows, _) in zip(touched, written, pairs, strict=True)
     }
-
-
-def _rows_of(
-    root: str, wanted: PlanRelation, partitions: Iterable[StoredPartition]
-) -> Iterable[pa.Table]:
-    """Yield the tuples of partitions of a relation."""
-    for stored in partitions:
-        if stored.base is None and not any(each.removed for each in stored.changes):
-            for change in stored.changes:
-                yield read_change(root, change)[0]
-        elif stored.files:
-            yield load_partition(root, wanted.relation, wanted.orders[:1], stored).table()

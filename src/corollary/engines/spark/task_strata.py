@@ -120,9 +120,8 @@ class TaskStrata:
             return StoredPartition(changes=(change,))
 
         if name not in self._copies:
-            base = new_name(name, "base")
             rows = self._engine.read(name, State.OLD)
-            self._copies[name] = write_partition(root, base, relation, (order,), rows)
+            self._copies[name] = write_partition(root, relation, (order,), rows)
         added, removed = map(written, CHANGES)
         return PlanRelation(relation, (order,), None, (self._copies[name],), (added,), (removed,))
 

@@ -16,6 +16,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
 from corollary.engines.spark.jobs import PartitionJobs
+from corollary.engines.spark.operations import Fold, PartitionAddress
 from corollary.engines.spark.relation import change_files, partitioning
 from corollary.engines.spark.relation import open_partition as opening
 from corollary.engines.spark.relation.files import (
@@ -94,6 +95,15 @@ def test_parts_are_all_tuples_once() -> None:
         assert sorted(found, key=repr) == rows
 
 
+def read_set(files: PartitionedFiles, part: PartitionSet) -> pa.Table:
+    partitions = [
+        table
+        for stored in part.partitions
+        for table in opening.read_partition(files.root, files.relation, part.orders, stored)
+    ]
+    return pa.concat_tables(partitions)
+
+
 @pytest.mark.parametrize("orders", [((0, 1),), ((1, 0),)])
 def test_a_partition_is_written_changed_probed_and_folded(
     tmp_path: Path, orders: tuple[tuple[int, ...], ...]
@@ -102,7 +112,7 @@ def test_a_partition_is_written_changed_probed_and_folded(
     root = str(tmp_path)
     known = set(pairs(300))
     table = from_python(list(known), PAIRS)
-    stored = opening.write_partition(root, "base", PAIRS, orders, table)
+    stored = opening.write_partition(root, PAIRS, orders, table)
     assert stored.size == len(known)
     for round_ in range(6):
         removed = set(chance.sample(sorted(known, key=repr), 20))
@@ -117,8 +127,8 @@ def test_a_partition_is_written_changed_probed_and_folded(
         known = known - removed | added
         assert stored.size == len(known)
         if round_ == 3:
-            stored = opening.fold_partition(root, "folded", PAIRS, orders, stored)
-            assert stored.base == "folded"
+            before, stored = stored, Fold().run(PartitionAddress(root, PAIRS, orders, 0, stored))
+            assert stored.base != before.base
             assert not stored.changes
         opened = opening.open_partition(root, PAIRS, orders, 0, stored)
         assert rows_of(opened.table()) == known
@@ -141,19 +151,14 @@ def test_files_survive_json(tmp_path: Path) -> None:
     for each in files.sets:
         changed: dict[int, StoredPartition] = {}
         for number, part in split_table(table, PAIRS, each.partitioning):
-            name = opening.new_name("p", f"{each.lead}")
-            changed[number] = opening.write_partition(root, name, PAIRS, each.orders, part)
+            changed[number] = opening.write_partition(root, PAIRS, each.orders, part)
         files = files.with_set(each.with_partitions(changed))
     again = PartitionedFiles.from_json(root, PAIRS, json.loads(json.dumps(files.to_json())))
     assert again == files
     assert files.size == table.num_rows
     assert files.distinct[0] == 43
     for each in files.sets:
-        read = [
-            opening.read_partition(files, each, number, range(len(files.relation.types)))
-            for number in range(4)
-        ]
-        assert rows_of(pa.concat_tables(read)) == rows_of(table)
+        assert rows_of(read_set(files, each)) == rows_of(table)
     other = Relation("p", ("x", "name"), (NUMBER, SYMBOL), False)
     assert PartitionedFiles.from_json(root, other, files.to_json()) is None
 
@@ -173,7 +178,7 @@ def test_merged_changes_have_the_same_effect(
     chance, root, orders = random.Random(5), str(tmp_path), ((0, 1),)
     every = pairs(60)
     known = set(chance.sample(every, 20))
-    stored = opening.write_partition(root, "base", PAIRS, orders, from_python(list(known), PAIRS))
+    stored = opening.write_partition(root, PAIRS, orders, from_python(list(known), PAIRS))
     merged = 0
     for at in range(80):
         removed = {each for each in known if chance.random() < 0.05}
@@ -192,7 +197,7 @@ def test_merged_changes_have_the_same_effect(
         assert rows_of(found.table()) == known
     assert merged > 2
     assert len(stored.changes) < 17
-    assert opened == ["base"]
+    assert opened == [stored.base]
 
 
 @pytest.mark.slow
@@ -212,11 +217,7 @@ def test_a_relation_that_grows_gets_more_partitions(
         known |= added
         counts.append(len(files.sets[0].partitions))
         for each in files.sets:
-            read = [
-                opening.read_partition(files, each, n, range(len(files.relation.types)))
-                for n in range(len(each.partitions))
-            ]
-            assert rows_of(pa.concat_tables(read)) == known
+            assert rows_of(read_set(files, each)) == known
     assert counts[0] == 2
     assert counts[-1] >= 16
     source = PartitionSource(files, jobs)
@@ -251,7 +252,7 @@ def test_keys_of_an_order_without_a_file(tmp_path: Path, is_unique: bool) -> Non
     """Where the first column nearly says the tuple, nothing is sorted to look two columns up."""
     rows = [(at if is_unique else at % 7, at % 3, None if at % 5 else at % 4) for at in range(200)]
     table, root = from_python(rows, SALES), str(tmp_path)
-    stored = opening.write_partition(root, "base", SALES, [(0, 1, 2)], table)
+    stored = opening.write_partition(root, SALES, [(0, 1, 2)], table)
     known = set(rows)
     assert stored.distinct[0] == len({row[0] for row in known})
     order = (0, 2, 1)
@@ -267,7 +268,7 @@ def test_keys_of_an_order_without_a_file(tmp_path: Path, is_unique: bool) -> Non
 def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:
     root = str(tmp_path)
     table = from_python(pairs(300), PAIRS)
-    stored = opening.write_partition(root, "base", PAIRS, [(0, 1)], table)
+    stored = opening.write_partition(root, PAIRS, [(0, 1)], table)
     files = PartitionedFiles(root, PAIRS, (PartitionSet(((0, 1),), (stored,)),))
     opening._open.clear()
     jobs = PartitionJobs(run_here, lambda: 1)

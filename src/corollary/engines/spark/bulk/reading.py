@@ -5,17 +5,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import bool_array
-from corollary.core.program import Relation
 from corollary.data_class import dataclass
-from corollary.engines.local.storage.layout import Mask
 from corollary.engines.spark.bulk.spark_columns import column_names, schema_text, to_spark
 from corollary.engines.spark.exchange import split_bytes
-from corollary.engines.spark.operations import from_bytes
-from corollary.engines.spark.relation.change_files import read_change
+from corollary.engines.spark.operations import from_bytes, without_rows
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.open_partition import (
-    PartitionEngine,
     read_partition,
 )
 from corollary.sqlgen.query_frames import UNIT
@@ -54,14 +49,16 @@ class ReadPartitions:
         """Yield the columns that are asked for, the first one if none is."""
         removed, columns = self.removed.get(number), list(self.columns or (0,))
         if removed is not None:
-            every = range(len(self.files.relation.types))
-            rows = pa.concat_tables(list(partition_tables(self.files, number, every)))
-            is_lost = find_rows(rows, from_bytes(removed), self.files.relation)
-            yield rows.filter(bool_array(~is_lost)).select(columns)
+            rows = pa.concat_tables(list(self._read(number)))
+            yield without_rows(rows, from_bytes(removed), self.files.relation).select(columns)
         else:
-            yield from partition_tables(self.files, number, columns)
+            yield from self._read(number, columns)
         if number in self.added:
             yield from_bytes(self.added[number]).select(columns)
+
+    def _read(self, number: int, columns: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        root, relation, part = self.files.root, self.files.relation, self.files.sets[0]
+        return read_partition(root, relation, part.orders, part.partitions[number], columns)
 
     def _batches(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         types, names = self.files.relation.types, column_names(self.files.relation.types)
@@ -75,25 +72,6 @@ class ReadPartitions:
         ]
         made = pa.Table.from_arrays(arrays, names=[names[at] for at in self.columns])
         yield from made.to_batches(max_chunksize=BATCH_ROWS)
-
-
-def partition_tables(
-    files: PartitionedFiles, number: int, columns: Sequence[int]
-) -> Iterator[pa.Table]:
-    """Yield columns of the tuples of a partition."""
-    stored = files.sets[0].partitions[number]
-    if stored.base is not None or any(each.removed for each in stored.changes):
-        yield read_partition(files, files.sets[0], number, columns)
-        return
-    for change in stored.changes:
-        yield read_change(files.root, change)[0].select(list(columns))
-
-
-def find_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> Mask:
-    """Return for each tuple whether it is among others."""
-    known = PartitionEngine(relation, [tuple(range(len(relation.types)))])
-    known.change(others, others.slice(0, 0))
-    return known.contains(rows)
 
 
 def partition_frame(

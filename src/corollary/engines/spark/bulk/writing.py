@@ -28,7 +28,6 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.reading import find_rows
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark
 from corollary.engines.spark.operations import from_bytes, to_bytes
 from corollary.engines.spark.relation.change_files import write_change
@@ -38,6 +37,7 @@ from corollary.engines.spark.relation.files import (
     StoredPartition,
 )
 from corollary.engines.spark.relation.open_partition import (
+    find_rows,
     new_name,
     open_partition,
     own_ranges,

@@ -21,15 +21,15 @@ from corollary.engines.spark.exchange import (
     PiecesByPartition,
     TuplePiece,
     remove_files,
-    split_bytes,
+    split_open_change,
 )
 from corollary.engines.spark.jobs import PartitionTask
 from corollary.engines.spark.operations import (
+    OpenChange,
     PartitionAddress,
     from_bytes,
     read_piece,
     to_bytes,
-    without_rows,
 )
 from corollary.engines.spark.relation.change_files import read_change
 from corollary.engines.spark.relation.contents import PartitionedContents
@@ -137,21 +137,16 @@ def violations_in(
     if order is not None:
         part = next(each for each in sets if each.lead == order[0])
     relation = source.files.relation
-    changes = [split_bytes(rows, relation, part.partitioning) for rows in (added, removed)]
+    changes = split_open_change(added, removed, relation, part.partitioning)
     keys = {} if order is None else _keys_by_partition(source, part, order, check, added)
     asked = FindViolations(check, order=order or (), **_meeting(part, check))
     tasks = [
         (
             PartitionAddress.of(source.files, part, number),
-            replace(
-                asked,
-                keys=keys.get(number),
-                added=changes[0].get(number),
-                removed=changes[1].get(number),
-            ),
+            replace(asked, keys=keys.get(number), here=changes.get(number, OpenChange())),
         )
         for number, stored in enumerate(part.partitions)
-        if (number in keys if order else stored.files or number in changes[0])
+        if (number in keys if order else stored.files or number in changes)
     ]
     return _run(source, check, tasks)
 
@@ -239,7 +234,7 @@ class FindViolations:
         change: if it is given, one that the partition has already: only tuples that agree with
             those that it adds are looked at.
         order, keys: the same for tuples that agree with keys in the first columns of an order.
-        added, removed: a change of the driver, in files that do not have it.
+        here: a change of the driver, in files that do not have it.
         heavy, meeting: if tuples that agree may be in several partitions, the values of which that
             holds, and where representatives of these meet.
     """
@@ -248,8 +243,7 @@ class FindViolations:
     change: PartitionChange | None = None
     order: Order = ()
     keys: bytes | None = None
-    added: bytes | None = None
-    removed: bytes | None = None
+    here: OpenChange = OpenChange()
     heavy: HeavyValues | None = None
     meeting: Partitioning | None = None
 
@@ -269,25 +263,15 @@ class FindViolations:
     def _candidates(self, address: PartitionAddress) -> pa.Table:
         """Return the tuples to look at."""
         if self.keys is not None:
-            return self._changed(address, address.open().matches(self.order, from_bytes(self.keys)))
+            found = address.open().matches(self.order, from_bytes(self.keys))
+            return self.here.apply_to(found, address.relation)
         if self.change is not None:
             return self._agreeing(address, read_change(address.root, self.change)[0])
         opened = address.read()
-        for rows, change in ((self.removed, opened.remove_rows), (self.added, opened.add_rows)):
-            if rows is not None:
-                change(from_bytes(rows))
+        self.here.open_in(opened)
         if self.heavy is not None:
             return opened.table()
         return opened.duplicate_rows(self.check.determinants)
-
-    def _changed(self, address: PartitionAddress, rows: pa.Table) -> pa.Table:
-        """Return tuples with a change of the driver."""
-        if self.removed is not None:
-            rows = without_rows(address, rows, from_bytes(self.removed))
-        if self.added is None:
-            return rows
-        added = from_bytes(self.added).rename_columns(rows.column_names)
-        return pa.concat_tables([rows, added.cast(rows.schema)])
 
     def _agreeing(self, address: PartitionAddress, added: pa.Table) -> pa.Table:
         """Return the tuples that agree in the determinants with added ones."""

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from corollary.core.engine import MapResult, ValueRange, slice_table
 from corollary.data_class import dataclass
-from corollary.engines.spark.operations import PartitionAddress, without_rows
-from corollary.engines.spark.relation.files import PartitionedFiles, StoredPartition
+from corollary.engines.spark.operations import without_rows
+from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.source import PartitionSource
 
 DISTRIBUTED_MIN_TUPLES = 1 << 17
@@ -41,9 +41,7 @@ class PartitionedHandle:
     def _with_change(self, rows: pa.Table) -> pa.Table:
         """Return committed tuples without the removed ones, and all that were added."""
         if self.removed.num_rows:
-            files = self.source.files
-            address = PartitionAddress.of(files, files.sets[0], 0, StoredPartition())
-            rows = without_rows(address, rows, self.removed)
+            rows = without_rows(rows, self.removed, self.source.files.relation)
         return pa.concat_tables([rows, self.added]) if self.added.num_rows else rows
 
     def slices(self, max_rows: int) -> Iterator[pa.Table]:

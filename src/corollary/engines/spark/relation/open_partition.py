@@ -36,8 +36,6 @@ from corollary.engines.spark.relation.change_files import read_change
 from corollary.engines.spark.relation.fetched_files import with_file
 from corollary.engines.spark.relation.files import (
     ColumnRanges,
-    PartitionedFiles,
-    PartitionSet,
     StoredPartition,
 )
 
@@ -190,11 +188,9 @@ class PartitionEngine(LocalEngine):
         columns = order[: keys.num_columns]
         types = tuple(self._relation.types[at] for at in columns)
         names = tuple(self._relation.columns[at] for at in columns)
-        asked = PartitionEngine(
-            replace(self._relation, columns=names, types=types), [tuple(range(len(columns)))]
-        )
-        asked.change(keys.rename_columns(list(names)), keys.slice(0, 0))
-        return found.filter(bool_array(asked.contains(found.select(list(columns)))))
+        asked = replace(self._relation, columns=names, types=types)
+        keys = keys.rename_columns(list(names))
+        return found.filter(bool_array(find_rows(found.select(list(columns)), keys, asked)))
 
     def contains(self, rows: pa.Table) -> Mask:
         """Return for each tuple whether it is there."""
@@ -238,10 +234,13 @@ class PartitionEngine(LocalEngine):
         _, *others = self.distinct(STORED_NAME)
         return (1 + int(np.count_nonzero(leads[1:] != leads[:-1])), *others)
 
-    def write(self, root: str, directory: str) -> StoredPartition:
-        """Write the partition to a new directory below a root."""
+    def write(self, root: str) -> StoredPartition:
+        """Write the partition, in all orders, to a new directory below a root."""
         if not self.count:
             return StoredPartition()
+        for order in self._orders.values():
+            self._tables[STORED_NAME].arrangement(order)
+        directory = new_name(self._relation.name, "base")
         path = Path(root) / directory
         path.mkdir(parents=True)
         for name, data in self.save([STORED_NAME]):
@@ -257,11 +256,6 @@ class PartitionEngine(LocalEngine):
         files = {each.name: pa.memory_map(str(each)).read_buffer() for each in path.iterdir()}
         if not self.restore(files):
             raise FileNotFoundError(f"no index in {path}")
-
-    def save_orders(self) -> None:
-        """Sort the tuples in all orders."""
-        for order in self._orders.values():
-            self._tables[STORED_NAME].arrangement(order)
 
 
 def own_ranges(types: Sequence[Type], ranges: Sequence[CodeRange]) -> ColumnRanges:
@@ -294,7 +288,7 @@ def new_name(relation: str, job: str = "driver") -> str:
 
 
 def write_partition(
-    root: str, directory: str, relation: Relation, orders: Sequence[Order], table: pa.Table
+    root: str, relation: Relation, orders: Sequence[Order], table: pa.Table
 ) -> StoredPartition:
     """Write tuples, all of one partition, as the base of it to a new directory below a root.
 
@@ -303,8 +297,7 @@ def write_partition(
     opened = PartitionEngine(relation, orders)
     opened.insert(STORED_NAME, table.select(orders[0]))
     opened.commit()
-    opened.save_orders()
-    return opened.write(root, directory)
+    return opened.write(root)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -421,21 +414,23 @@ def load_partition(
 
 
 def read_partition(
-    files: PartitionedFiles, part: PartitionSet, number: int, columns: Sequence[int]
-) -> pa.Table:
-    """Return columns of all tuples of a partition; it is not kept open."""
-    stored = part.partitions[number]
-    return load_partition(files.root, files.relation, part.orders[:1], stored).columns(columns)
-
-
-def fold_partition(
     root: str,
-    directory: str,
     relation: Relation,
     orders: tuple[Order, ...],
     stored: StoredPartition,
-) -> StoredPartition:
-    """Write a partition with its changes as a new base."""
-    opened = load_partition(root, relation, orders, stored)
-    opened.save_orders()
-    return opened.write(root, directory)
+    columns: Sequence[int] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the tuples of a partition, or some columns of them; it is not kept open."""
+    columns = range(len(relation.types)) if columns is None else columns
+    if stored.base is not None or any(each.removed for each in stored.changes):
+        yield load_partition(root, relation, orders[:1], stored).columns(columns)
+        return
+    for change in stored.changes:
+        yield read_change(root, change)[0].select(list(columns))
+
+
+def find_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> Mask:
+    """Return for each tuple whether it is among others."""
+    known = PartitionEngine(relation, [tuple(range(len(relation.types)))])
+    known.change(others, others.slice(0, 0))
+    return known.contains(rows)

@@ -20,9 +20,10 @@ from corollary.engines.spark.exchange import (
     gather,
     gather_pieces,
     split_bytes,
+    split_open_change,
 )
 from corollary.engines.spark.jobs import PartitionJobs, PartitionTask
-from corollary.engines.spark.operations import PartitionAddress, from_bytes, to_bytes
+from corollary.engines.spark.operations import OpenChange, PartitionAddress, from_bytes, to_bytes
 from corollary.engines.spark.relation.change_files import write_changes
 from corollary.engines.spark.relation.files import (
     ColumnRanges,
@@ -167,14 +168,14 @@ class PartitionSource:
     ) -> list[Any]:
         """Return the results of a function on each partition, with an open change."""
         part, relation = self.files.sets[0], self.files.relation
-        changes = [split_bytes(each, relation, part.partitioning) for each in (added, removed)]
+        changes = split_open_change(added, removed, relation, part.partitioning)
         tasks = [
             (
                 PartitionAddress.of(self.files, part, number),
-                operations.Apply(function, *(each.get(number) for each in changes)),
+                operations.Apply(function, changes.get(number, OpenChange())),
             )
             for number, stored in enumerate(part.partitions)
-            if stored.files or number in changes[0]
+            if stored.files or number in changes
         ]
         return [each for made in self.jobs.run(tasks, f"use {relation.name}") for each in made]
 

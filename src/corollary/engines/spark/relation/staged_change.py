@@ -17,9 +17,15 @@ from corollary.engines.spark.exchange import (
     remove_files,
     scatter_changes,
     split_bytes,
+    split_open_change,
 )
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.operations import ChangePartition, GivenTuples, PartitionAddress
+from corollary.engines.spark.operations import (
+    ChangePartition,
+    GivenTuples,
+    OpenChange,
+    PartitionAddress,
+)
 from corollary.engines.spark.relation.files import (
     PartitionChange,
     PartitionedFiles,
@@ -140,14 +146,13 @@ def stage_change(
     """
     files, jobs = source.files, source.jobs
     part, relation = files.sets[0], files.relation
-    added, removed = (
-        split_bytes(rows, relation, part.partitioning)
-        for rows in here or (source.no_rows, source.no_rows)
+    opened = split_open_change(
+        *(here or (source.no_rows, source.no_rows)), relation, part.partitioning
     )
     kept = {} if before is None else dict(enumerate(before.files.sets[0].partitions))
-    touched = given.keys() | added.keys() | removed.keys()
+    touched = given.keys() | opened.keys()
     if sign is None:  # a partition without any of the tuples loses its own
-        kept, added, removed = {}, {}, {}
+        kept, opened = {}, {}
         touched = given.keys() | {at for at, each in enumerate(part.partitions) if each.files}
     tasks = [
         (
@@ -156,8 +161,7 @@ def stage_change(
                 sign,
                 given.get(number, GivenTuples()),
                 next(iter(kept[number].changes), None) if number in kept else None,
-                added.get(number),
-                removed.get(number),
+                opened.get(number, OpenChange()),
             ),
         )
         for number in sorted(touched)
