@@ -129,6 +129,16 @@ def test_probes_in_other_orders_see_it(engine: InProcess) -> None:
     check(engine, new, new)
 
 
+def test_a_large_part_is_removed_and_the_rest_is_not_read(engine: InProcess) -> None:
+    rows = [sale(n) for n in range(8)]
+    engine.insert("other", rows)
+    engine.commit()
+    engine.delete("other", rows[:3])
+    codes, count = engine._encode("other", rows)
+    found = engine._tables["other"].contains_codes(codes, count, State.NEW)
+    assert found.tolist() == [False] * 3 + [True] * 5
+
+
 @pytest.mark.parametrize("count", [3, 5])
 def test_a_recomputation_replaces_the_tuples(engine: InProcess, count: int) -> None:
     """Whether what it gives is partitioned alike, or not; the difference is in files."""

@@ -165,7 +165,7 @@ class Arrangement:
 
     def _is_purged(self, removed: int) -> bool:
         """Whether so many tuples have been removed that the others are better kept apart."""
-        if not removed:
+        if not removed or not all(run.is_here for run in self.runs):
             return False
         return PURGE_SHARE * (len(self.tombstones) + removed) > sum(map(len, self.runs))
 
