@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +35,16 @@ UNREASONED = {
     "corollary.engines.local.evaluation.choices",
 }
 """Short modules with a single user, to be folded into it; no other may come."""
+
+CALLED_BY_LIBRARIES = {
+    "build_middleware_stack",
+    "capture_signals",
+    "format_commands",
+    "_warn_unsupported",
+    "raise_error",
+    "readinto",
+}
+"""Methods that override those of starlette, uvicorn, click, sqlglot and `io`."""
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
@@ -107,6 +117,19 @@ def test_the_architecture_names_what_there_is() -> None:
     words |= {path.stem for path in FILES}
     names = re.findall(r"`(?:[A-Z]\w*\.)?([A-Z]\w+|[a-z]+_\w+)`", text)
     assert {each for each in names if each not in words} == set()
+
+
+@pytest.mark.smoke
+def test_every_function_and_class_is_used() -> None:
+    """By the package, or by users, whose way to it docs/ and tests show."""
+    own = [*FILES, *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.lark")]
+    words = Counter(word for path in own for word in re.findall(r"\w+", path.read_text("utf-8")))
+    defined = re.compile(r"^ *(?:async )?(?:def|class) (?!_visit_|__)(\w+)", re.MULTILINE)
+    found = {name for path in FILES for name in defined.findall(path.read_text("utf-8"))}
+    others = [*(REPOSITORY / "docs").glob("*.md"), *TESTS.rglob("*.py")]
+    shown = "\n".join(path.read_text("utf-8") for path in others)
+    unused = {name for name in found if words[name] == 1} - CALLED_BY_LIBRARIES
+    assert [name for name in sorted(unused) if not re.search(rf"\b{name}\b", shown)] == []
 
 
 # ----------------------------------------------------------------------------- who imports whom

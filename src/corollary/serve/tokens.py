@@ -85,11 +85,6 @@ class Token:
     created: datetime
     expires: datetime | None
 
-    @property
-    def is_expired(self) -> bool:
-        """Whether it has ended."""
-        return self.expires is not None and self.expires <= datetime.now(UTC)
-
 
 class TokenStore:
     """The tokens, sessions and keys of a warehouse.

@@ -82,7 +82,6 @@ Demand = tuple[ConjunctivePattern, bool]
 """A pattern, and whether it is to match strictly below the root of a tree, or at it."""
 Patterns = frozenset[ConjunctivePattern]
 TypeNames = frozenset[str]
-NO_PATTERNS: Patterns = frozenset()
 
 
 class Satisfiability:

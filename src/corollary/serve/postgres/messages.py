@@ -392,11 +392,6 @@ def error_response(error: PgError) -> bytes:
     return message(b"E", _notice_fields(severity, error.sqlstate, error.message, error.hint))
 
 
-def notice_response(sqlstate: str, text: str) -> bytes:
-    """Return a warning."""
-    return message(b"N", _notice_fields("WARNING", sqlstate, text, None))
-
-
 def _notice_fields(severity: str, sqlstate: str, text: str, hint: str | None) -> bytes:
     fields = {"S": severity, "V": severity, "C": sqlstate, "M": text}
     if hint:

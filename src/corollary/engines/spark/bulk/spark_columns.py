@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, canonical_floats, nullary_table
+from corollary.core.arrow import arrow_type, canonical_floats
 from corollary.core.types import BOOL, Type
 from corollary.engines.spark.frames import UNSIGNED_TYPE
 from corollary.sqlgen.compiled import Representation
@@ -57,11 +57,3 @@ def tuples_to_spark(table: pa.Table, types: Sequence[Type]) -> pa.Table:
     columns = [to_spark(each, type_) for each, type_ in zip(table.columns, types, strict=True)]
     # Spark loses rows that follow an empty chunk.
     return pa.Table.from_arrays(columns, names=column_names(types)).combine_chunks()
-
-
-def tuples_from_spark(table: pa.Table, types: Sequence[Type], names: Sequence[str]) -> pa.Table:
-    """Return tuples of a table that Spark has given."""
-    if not types:
-        return nullary_table(table.num_rows)
-    columns = [from_spark(each, type_) for each, type_ in zip(table.columns, types, strict=False)]
-    return pa.Table.from_arrays(columns, names=list(names))

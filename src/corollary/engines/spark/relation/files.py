@@ -257,10 +257,6 @@ class PartitionedFiles:
         """The paths of all files and directories."""
         return {f"{self.root}/{name}" for name in self.files}
 
-    def set_of(self, order: Order) -> PartitionSet | None:
-        """Return the set that has an order, None if there is none."""
-        return next((each for each in self.sets if order in each.orders), None)
-
     def is_crowded(self, slots: int) -> bool:
         """Whether there should be more partitions if so many tasks run at once."""
         return needs_more_partitions(self.size, len(self.sets[0].partitions), slots)
