@@ -33,7 +33,7 @@ from click.testing import CliRunner
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import AskedProgram, run_once
+from corollary.database.intake.evaluate_once import QueriedProgram, run_once
 from corollary.database.options import LOCAL, DatabaseOptions
 from corollary.database.program.loaded_program import read_programs
 from corollary.database.state import DatabaseState
@@ -188,7 +188,7 @@ def test_goals_give_the_tuples_that_they_match(
             values = [literal(value, t, case) for value, t in zip(bound, types, strict=True)]
             goal = f"`{directive.relation}`({', '.join([*values, *free])})"
             feed(folder, monkeypatch)
-            asked = AskedProgram(program, FileLocations(folder / "facts"), AMPLE)
+            asked = QueriedProgram(program, FileLocations(folder / "facts"), AMPLE)
             answers, table = asked.answers(goal)
             wanted = [row[len(bound) :] for row in rows if row[: len(bound)] == bound]
             assert answers.columns == tuple(free), goal

@@ -9,7 +9,7 @@ import pytest
 import corollary
 from corollary.core.engine import Limits
 from corollary.database.database import Database
-from corollary.database.intake.evaluate_once import AskedProgram
+from corollary.database.intake.evaluate_once import QueriedProgram
 from corollary.database.program.question_bounds import QUESTION_MAX_WORDS, check_size
 from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError, LimitError
@@ -188,4 +188,4 @@ def test_seconds_count_from_the_first_word(ask: str) -> None:
 def test_a_program_is_asked_with_a_long_list() -> None:
     program = parse(SourceFile("p.dl", ".decl p(x: number)\np(2). p(1000)."))
     question = f"SELECT x FROM p WHERE x IN ({NUMBERS})"
-    assert AskedProgram(program, FileLocations()).sql(question).rows() == [(2,)]
+    assert QueriedProgram(program, FileLocations()).sql(question).rows() == [(2,)]

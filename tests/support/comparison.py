@@ -16,7 +16,7 @@ from corollary.database.intake.evaluate_once import (
     evaluate_views,
     load_facts,
 )
-from corollary.database.program.goals import AskedGoal, read_goal
+from corollary.database.program.goals import ResolvedGoal, read_goal
 from corollary.database.program.loaded_program import LoadedProgram, load_program
 from corollary.database.state import DatabaseState
 from corollary.database.writing.inputs import FileLocations
@@ -83,7 +83,7 @@ def oracle_result(text: str, facts: Rows) -> dict[str, Any] | str:
 def goal_result(text: str, facts: Rows, goal: Literal) -> list[Any] | str:
     """Return the answers of a goal by tabled evaluation, or FAILED."""
     loaded, engine = prepared(text, facts)
-    return _answers(engine, AskedGoal(goal, loaded.normal, is_atom=True))
+    return _answers(engine, ResolvedGoal(goal, loaded.normal, is_atom=True))
 
 
 def body_result(text: str, facts: Rows, body: str) -> list[Any] | str:
@@ -92,7 +92,7 @@ def body_result(text: str, facts: Rows, body: str) -> list[Any] | str:
     return _answers(engine, read_goal(loaded, body))
 
 
-def _answers(engine: LocalEngine, goal: AskedGoal) -> list[Any] | str:
+def _answers(engine: LocalEngine, goal: ResolvedGoal) -> list[Any] | str:
     answers = goal.answers
     engine.declare({answers.name: answers})
     plan = solve(goal.program, goal.literal, engine.statistics())

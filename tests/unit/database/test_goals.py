@@ -9,9 +9,13 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.core.recorder import CountingRecorder
 from corollary.database.database import Database
+from corollary.database.intake.evaluate_once import QueriedProgram
 from corollary.database.program.goals import read_goal
+from corollary.database.writing.inputs import FileLocations
 from corollary.errors import AccessError, InputError
+from corollary.frontends.datalog.parser import parse
 from corollary.maintain.goal_evaluation import solve
+from corollary.source import SourceFile
 from oracles import evaluation
 from support.comparison import LIMITS, prepared
 
@@ -94,6 +98,20 @@ def test_programs_answer_the_same(goal: str, columns: dict[str, str]) -> None:
     engine.declare({asked.answers.name: asked.answers})
     engine.run(solve(asked.program, asked.literal, engine.statistics()), CountingRecorder(), LIMITS)
     assert set(to_python(engine.read(asked.answers.name))) == by_oracle(goal, columns)
+
+
+def test_a_program_answers_question_after_question() -> None:
+    text = (
+        ".decl e(x: number, y: number)\ne(1, 2). e(2, 3).\n.decl p(x: number, y: number)\n"
+        "p(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
+    )
+    with QueriedProgram(parse(SourceFile("p.dl", text)), FileLocations()) as program:
+        for start, reached in ((1, [2, 3]), (2, [3]), (1, [2, 3])):  # the same shape thrice
+            assert sorted(to_python(program.query(f"p({start}, y)"))) == [(y,) for y in reached]
+            found = program.sql(f"SELECT y FROM p WHERE x = {start} ORDER BY y").rows()
+            assert found == [(y,) for y in reached]
+        assert sorted(program.relation("p").rows()) == [(1, 2), (1, 3), (2, 3)]
+        assert len(program.relation("e")) == 2
 
 
 def test_an_earlier_commit_answers_too(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import corollary
 from corollary.database.engines import create_engine
-from corollary.database.intake.evaluate_once import AskedProgram, run_once
+from corollary.database.intake.evaluate_once import QueriedProgram, run_once
 from corollary.database.state import DatabaseState
 from corollary.database.writing.inputs import FileLocations
 from corollary.errors import InputError
@@ -66,7 +66,7 @@ def test_aggregates_do_not_count(tmp_path: Path) -> None:
 def test_databases_and_goals_refuse_them(tmp_path: Path) -> None:
     program = parse(SourceFile("program.dl", PROGRAM))
     with pytest.raises(InputError, match="C0247"):
-        AskedProgram(program, FileLocations(tmp_path, tmp_path)).answers("q(n, x)")
+        QueriedProgram(program, FileLocations(tmp_path, tmp_path)).answers("q(n, x)")
     path = tmp_path / "program.dl"
     path.write_text(PROGRAM)
     with corollary.open(None, engine="local") as db, pytest.raises(InputError, match="C0247"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.core.program import Relation
-    from corollary.database.intake.evaluate_once import AskedProgram
+    from corollary.database.intake.evaluate_once import QueriedProgram
     from corollary.database.reading.answer import SqlAnswer
 
 places_argument = click.argument("places", metavar="WAREHOUSE|PROGRAM...", nargs=-1, required=True)
@@ -59,15 +59,15 @@ class QuestionOptions(SnapshotOptions, FileOptions, LimitOptions, WorkOutputOpti
             raise click.UsageError(f"{named}: it has its facts, leave out -F")
         return True
 
-    def open_program(self, places: tuple[str, ...], console: TerminalConsole) -> "AskedProgram":
+    def open_program(self, places: tuple[str, ...], console: TerminalConsole) -> "QueriedProgram":
         """Return the program that is asked."""
-        from corollary.database.intake.evaluate_once import AskedProgram
+        from corollary.database.intake.evaluate_once import QueriedProgram
         from corollary.database.program.loaded_program import read_programs
         from corollary.database.writing.inputs import FileLocations
 
         program = read_programs([Path(each) for each in places])
         located = FileLocations(self.facts, root=self.root)
-        return AskedProgram(program, located, self.limits, console, today=self.today)
+        return QueriedProgram(program, located, self.limits, console, today=self.today)
 
 
 @click.command(cls=ServedCommand)

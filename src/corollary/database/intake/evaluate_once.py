@@ -19,7 +19,7 @@ from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import create_engine
-from corollary.database.program.goals import AskedGoal
+from corollary.database.program.goals import ResolvedGoal
 from corollary.database.program.loaded_program import (
     LoadedProgram,
     load_program,
@@ -51,6 +51,7 @@ from corollary.warehouse.formats.sqlite_tables import SqliteOutput, table_name_o
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.database.reading.answer import SqlAnswer
     from corollary.database.warehouse_store import WarehouseStore
 
 
@@ -110,10 +111,10 @@ def run_once(
     return outcome
 
 
-class AskedProgram(ReadAccess):
-    """A database in memory of a program: facts are read with the first question about them.
+class QueriedProgram(ReadAccess):
+    """A database in memory of a program: facts are read when the first question is understood.
 
-    No view is stored: each question derives what it needs.
+    No view is stored: each question derives what it needs, by a plan of its own.
     """
 
     def __init__(
@@ -141,13 +142,32 @@ class AskedProgram(ReadAccess):
             loaded = replace(loaded, normal=replace(loaded.normal, relations=relations))
         state.loaded = loaded
 
-    def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
+    def _load_facts(self) -> None:
         if not self._has_facts:
             load_facts(self._state, self._places, self._today)
             self._has_facts = True
+
+    def _is_computed(self, relation: Relation) -> bool:
+        return relation.is_derived
+
+    def _size(self, _: str) -> int | None:
+        return None
+
+    def _read(self, name: str) -> "pa.Table":
+        self._load_facts()
+        return super()._read(name)
+
+    def _recall_goal(self, _: str) -> "tuple[Relation, pa.Table] | None":
+        return None
+
+    def _recall(self, *_: object) -> "SqlAnswer | None":
+        return None
+
+    def _solve(self, asked: ResolvedGoal) -> "tuple[Relation, pa.Table]":
+        self._load_facts()
         return super()._solve(asked)
 
-    def _plan(self, asked: AskedGoal) -> Plan:
+    def _plan(self, asked: ResolvedGoal) -> Plan:
         return solve(asked.program, asked.literal, self._state.engine.statistics())
 
     @property

@@ -37,7 +37,7 @@ _DIRECTION = re.compile(r"\s+(asc|desc)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedGoal:
+class ResolvedGoal:
     """A goal, ready to be answered.
 
     Attributes:
@@ -58,7 +58,7 @@ class AskedGoal:
         return answer_relation(self.literal)
 
 
-def read_goal(loaded: LoadedProgram, text: str, *, has_events: bool = False) -> AskedGoal:
+def read_goal(loaded: LoadedProgram, text: str, *, has_events: bool = False) -> ResolvedGoal:
     """Return a goal such as `link("a", y), y != "b"`: any body that a rule could have.
 
     The goal is checked as the body of a rule of the program, once for each program; it may name
@@ -73,11 +73,11 @@ def read_goal(loaded: LoadedProgram, text: str, *, has_events: bool = False) -> 
         if len(loaded.goals) >= GOALS_MAX:
             loaded.goals.clear()
         loaded.goals[text, has_events] = known
-    assert isinstance(known, AskedGoal)
+    assert isinstance(known, ResolvedGoal)
     return known
 
 
-def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> AskedGoal:
+def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> ResolvedGoal:
     body = _parse(text)
     program = loaded.program
     used = [each.atom for each in atom_uses(logic.Clause((), body))]
@@ -117,12 +117,12 @@ def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> AskedG
     typed = checked.program.clauses[-1].body
     literal = _plain_literal(typed)
     if literal is not None:
-        return AskedGoal(literal, loaded.normal, is_atom=True)
+        return ResolvedGoal(literal, loaded.normal, is_atom=True)
     return _as_rule(head, typed, loaded.normal)
 
 
 @contextmanager
-def given_rows(engine: Engine, goal: AskedGoal, *results: Relation) -> Iterator[None]:
+def given_rows(engine: Engine, goal: ResolvedGoal, *results: Relation) -> Iterator[None]:
     """Let an engine have the data of a goal, and relations for results, for a while."""
     relations = {name: goal.program.relations[name] for name in goal.rows}
     relations |= {each.name: each for each in results}
@@ -178,7 +178,7 @@ def _plain_literal(body: Sequence[logic.BodyItem]) -> logic.Literal | None:
     return logic.Literal(body[0].relation, slots) if is_plain else None
 
 
-def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram) -> AskedGoal:
+def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram) -> ResolvedGoal:
     """Return the goal as the head of a rule, whose body is what was asked."""
     columns: dict[str, logic.Variable] = {}
     for variable in outer_variables(body):
@@ -214,7 +214,7 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
         rules=(*normal.rules, *lowered.rules),
         aggregations=(*normal.aggregations, *lowered.aggregations),
     )
-    return AskedGoal(logic.Literal(head, slots), extended, is_atom=False)
+    return ResolvedGoal(logic.Literal(head, slots), extended, is_atom=False)
 
 
 def _type(variable: logic.Variable) -> Type:

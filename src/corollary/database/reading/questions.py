@@ -12,7 +12,7 @@ from corollary.core import logic
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Arithmetic, Declaration, Program, Relation
 from corollary.core.types import Type
-from corollary.database.program.goals import AskedGoal
+from corollary.database.program.goals import ResolvedGoal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.rewrite.normalise import lower_clauses
 from corollary.rewrite.translation_unit import unused_name
@@ -32,7 +32,7 @@ def hidden_name(loaded: LoadedProgram) -> str:
     return unused_name(HIDDEN_RELATION, taken, loaded.checked.signatures)
 
 
-def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedGoal:
+def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> ResolvedGoal:
     """Return the goal that asks for all rows of a question.
 
     Raises:
@@ -82,7 +82,7 @@ def read_question(loaded: LoadedProgram, question: "CompiledQuestion") -> AskedG
     )
     asked = made[rows_name(question.relation) if question.is_bag else question.relation]
     slots = tuple(logic.Variable(f"v{at}", each) for at, each in enumerate(asked.types))
-    return AskedGoal(logic.Literal(asked.name, slots), program, False, question.rows)
+    return ResolvedGoal(logic.Literal(asked.name, slots), program, False, question.rows)
 
 
 def _used(loaded: LoadedProgram, rules: Program) -> tuple[Declaration, ...]:

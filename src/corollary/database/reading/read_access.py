@@ -21,7 +21,7 @@ from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames, create_engine
 from corollary.database.memory_store import MemoryStore
-from corollary.database.program.goals import AskedGoal, arrange, given_rows, read_goal
+from corollary.database.program.goals import ResolvedGoal, arrange, given_rows, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reading.why_access import WhyAccess
@@ -138,7 +138,11 @@ class ReadAccess(WhyAccess):
         """Return how many tuples a relation has; None if they would have to be computed."""
         with self._state.lock:
             holder = self._state.loaded.normal.holder_of(self._columns(name).name)
-            return self._state.engine.size(holder.name) if holder.is_stored else None
+            return None if self._is_computed(holder) else self._state.engine.size(holder.name)
+
+    def _is_computed(self, relation: Relation) -> bool:
+        """Whether a relation is derived whenever it is read."""
+        return not relation.is_stored
 
     def _columns(self, name: str) -> Relation:
         self._state.check_open()
@@ -151,9 +155,9 @@ class ReadAccess(WhyAccess):
             rows = self._state.loaded.normal.bags.get(name)
             if rows is not None:
                 return repeat_rows(self._read(rows))
-            if relation.is_derived and relation.is_virtual:
+            if self._is_computed(relation):
                 slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
-                whole = AskedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
+                whole = ResolvedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
                 answers = self._solve(whole)[1]
                 return answers.rename_columns(list(relation.columns)) if relation.arity else answers
             return self._state.engine.read(name)
@@ -291,7 +295,7 @@ class ReadAccess(WhyAccess):
 
     def _read_question(
         self, tree: Any, place: "StatementPlace"
-    ) -> "tuple[CompiledQuestion, AskedGoal]":
+    ) -> "tuple[CompiledQuestion, ResolvedGoal]":
         from corollary.database.reading.questions import hidden_name, read_question
         from corollary.frontends.sql.statements.questions import compile_question
 
@@ -307,12 +311,12 @@ class ReadAccess(WhyAccess):
 
         return visible_catalog(self._state.program)
 
-    def _refuse_unset_day(self, asked: AskedGoal) -> None:
+    def _refuse_unset_day(self, asked: ResolvedGoal) -> None:
         known = self._state.loaded.normal.relations
         if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
             raise unset_day()
 
-    def _solve(self, asked: AskedGoal) -> "tuple[Relation, pa.Table]":
+    def _solve(self, asked: ResolvedGoal) -> "tuple[Relation, pa.Table]":
         state = self._state
         if asked.is_atom:
             self._store.log_query(asked.literal)
@@ -326,7 +330,7 @@ class ReadAccess(WhyAccess):
             finally:
                 state.console.enter(Phase.OTHER)
 
-    def _plan(self, asked: AskedGoal) -> Plan:
+    def _plan(self, asked: ResolvedGoal) -> Plan:
         program = asked.program
         return answer_goal(
             program,
