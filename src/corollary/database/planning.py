@@ -164,7 +164,10 @@ class Planner:
             before, after, changes, demand, refilled, is_traced=is_traced
         )
         named = self._named if algorithm is None else parse_algorithms(algorithm)
-        sizes = ChangeSizes(changes, self._work, is_first, self._corrections)
+        home, residency = self._engine.default_placement, self._engine.residency
+        bodies = {each.body for each in after.aggregations}
+        remote = {name for name in bodies if residency(name).place != home}
+        sizes = ChangeSizes(changes, self._work, is_first, self._corrections, remote)
         made = self._variant(variants, named, sizes, demand.goals, is_traced=is_traced)
         variants.by_magnitudes[magnitudes] = made
         if key is not None and known is None:

@@ -14,6 +14,7 @@
 | stored, recursive | ranked |
 | cheaper to evaluate from scratch | recompute |
 | with bodies so long that a plan for each literal would be too large | recompute |
+| reads a changed window without partitions, of many rows outside of the process | recompute |
 
 The estimate: a fresh evaluation handles `work` rows (as many as the last one did, otherwise a guess
 from the sizes). A change of a fraction f of the relations below is assumed to handle
@@ -27,11 +28,12 @@ given up for a recomputation, which then costs a fifth more; what has passed is 
 handles twice as many rows as a fresh evaluation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
 
 from corollary.analysis.strata import Stratum
+from corollary.core.engine import BULK_MIN_FRAME_ROWS
 from corollary.core.logic import Windowing
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -141,12 +143,14 @@ class ChangeSizes:
         evaluation_rows: how many rows the last full evaluation of a relation's stratum handled.
         is_first: whether all derived relations are still empty.
         corrections: factors of estimates, by the first relation of a stratum and the signs below.
+        remote: the bodies of aggregates and windows that are outside of this process.
     """
 
     changes: Mapping[str, Mapping[State, int]]
     evaluation_rows: Mapping[str, int]
     is_first: bool = False
     corrections: Mapping[tuple[str, frozenset[State]], float] = field(default_factory=dict)
+    remote: Collection[str] = ()
 
 
 def choose(
@@ -340,11 +344,39 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
     if size > PLAN_MAX_LITERALS:
         reason = f"long rules: a plan for the change would read {size:,} literals"
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+    body = _remote_window_body(stratum, update, sizes)
+    if body is not None:
+        reason = f"a window without `partition by` sees all of `{body}`, which is in partitions"
+        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
         update.valid_payload >= set(members)
     ):
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
     return _unless_cheaper(stratum, update, sizes, choice)
+
+
+def _remote_window_body(stratum: Stratum, update: Update, sizes: ChangeSizes) -> str | None:
+    """Return the large body, outside of this process, of a changed window without partitions.
+
+    To compare it before and after the change would compute the window twice.
+    """
+    bodies = {
+        each.relation: each.body
+        for each in update.new.aggregations
+        if isinstance(each, Windowing)
+        and not each.partition
+        and each.body in sizes.remote
+        and update.statistics.rows.get(each.body, 0) >= BULK_MIN_FRAME_ROWS
+    }
+    read = list(update.read_below(stratum)) if bodies else []
+    for name in read:
+        if name in bodies and update.signs_of(name):
+            return bodies[name]
+        if update.is_virtual(name):
+            rules = update.rules_of(name, State.NEW)
+            below = (literal.relation for rule in rules for literal in rule.literals)
+            read += [each for each in below if each not in read]
+    return None
 
 
 def _plan_literals(stratum: Stratum, update: Update) -> int:
