@@ -31,7 +31,6 @@ from corollary.database.reading.questions import (
 from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.values.conversions import is_untyped
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.lowering.queries import question_of
@@ -260,7 +259,7 @@ class QuestionPlans:
             if not take_parameters(tree, name):
                 return None
             catalog.add(given_table(name, types))
-        query = bind_query(tree, catalog, SourceFile("SQL", shape.text), takes_rows=True)
+        query = replace(place, file=SourceFile("SQL", shape.text)).bind(tree, catalog)
         if given is not None and not is_same_for_all_values(query, given.name):
             return None
         question = lower_question(query, hidden)

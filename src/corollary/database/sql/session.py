@@ -213,7 +213,7 @@ class SqlSession:
             place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
             (statement,) = read_statements(place.file)
             assert isinstance(statement, nodes.Write)
-            return self._rows(resolve_write(self.state.loaded, statement, place), place)
+            return self._rows(resolve_write(self.state.loaded, statement, place))
 
         return self._noted(shape.write, operations, shape.touched(values))
 
@@ -227,12 +227,12 @@ class SqlSession:
         """Return a write; the rows of one that reads nothing are computed now."""
         write = resolve_write(self.state.loaded, statement, place)
         if write.reads:
-            return self._noted(write, lambda: self._rows(write, place))
-        found = self._rows(write, place)  # constants: errors are raised now
+            return self._noted(write, lambda: self._rows(write))
+        found = self._rows(write)  # constants: errors are raised now
         return self._noted(write, lambda: found)
 
-    def _rows(self, write: ResolvedWrite, place: StatementPlace) -> list[Operation]:
-        return write.operations(self.ask(write.tree, place, None).arrow())
+    def _rows(self, write: ResolvedWrite) -> list[Operation]:
+        return write.operations(self.ask(write.tree, write.place, None).arrow())
 
     def _noted(
         self,

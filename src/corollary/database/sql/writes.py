@@ -26,7 +26,9 @@ from corollary.database.transaction import Transaction
 from corollary.database.writing.operations import Operation
 from corollary.database.writing.rows import check_rows
 from corollary.errors import InputError
-from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, visible_catalog
+from corollary.frontends.sql.binder.bind import Finish
+from corollary.frontends.sql.binder.widening import finished
+from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import free_tables
@@ -52,6 +54,7 @@ class ResolvedWrite:
         table: what it writes to.
         relation: the same in the engine.
         tree: the question for its rows.
+        place: where it is written, and how its rows become those of the table.
         reads: the relations that the question reads, in small letters.
     """
 
@@ -59,6 +62,7 @@ class ResolvedWrite:
     table: TableDefinition
     relation: Relation
     tree: Any
+    place: StatementPlace
     reads: frozenset[str]
 
     @property
@@ -152,20 +156,22 @@ def resolve_write(
             "write to the tables that it reads",
         )
     relation = writable_relation(normal, table.relation, statement.table.span)
-    tree = _question(statement, table, catalog, place)
-    return ResolvedWrite(statement, table, relation, tree, frozenset(free_tables(tree)))
+    tree, finish = _question(statement, table)
+    reads = frozenset(free_tables(tree))
+    place = replace(place, finish=finish)
+    if reads:  # which is computed later, but has to fit now
+        place.bind(tree, catalog)
+    return ResolvedWrite(statement, table, relation, tree, place, reads)
 
 
-def _question(
-    statement: nodes.Write, table: TableDefinition, catalog: SqlCatalog, place: StatementPlace
-) -> Any:
+def _question(statement: nodes.Write, table: TableDefinition) -> tuple[Any, Finish]:
     match statement:
         case nodes.Insert():
-            return rows_to_insert(statement, table, catalog, place)
+            return statement.query, rows_to_insert(statement, table)
         case nodes.Delete():
-            return rows_to_delete(statement, table)
+            return rows_to_delete(statement, table), finished
         case nodes.UpdateStatement():
-            return rows_to_update(statement, table, catalog, place)
+            return rows_to_update(statement, table)
 
 
 # --- writes that are done together -------------------------------------------------------------
@@ -354,12 +360,13 @@ def _make_shape(state: DatabaseState, shape: TextShape) -> WriteShape | None:
         return None
     place = StatementPlace(file, shape.values)
     write = resolve_write(state.loaded, statements[0], place)
+    catalog = visible_catalog(state.program)
     cells = _cells_of(write)
     if cells is not None:
+        write.place.bind(write.tree, catalog)
         return WriteShape(write, None, cells)
-    catalog = visible_catalog(state.program)
     tree, written = write.tree.copy(), write.tree.copy()
-    question = QuestionPlans(state).compile(shape, tree, written, place, catalog)
+    question = QuestionPlans(state).compile(shape, tree, written, write.place, catalog)
     return None if question is None else WriteShape(write, question)
 
 

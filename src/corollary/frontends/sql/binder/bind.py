@@ -1,6 +1,6 @@
 """From a statement to its query tree: blocks, set operations, VALUES, WITH, ORDER BY, LIMIT."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -275,6 +275,8 @@ class QueryBinder:
         return binder.bind(clause, around.tables)
 
 
+Finish = Callable[[Query, BindingSession], Query]
+"""What is done to a query last."""
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
@@ -285,6 +287,7 @@ def bind_query(
     parameters: Mapping[str, Value] | None = None,
     *,
     takes_rows: bool = False,
+    finish: Finish = finished,
 ) -> Query:
     """Return a query with its names, types and functions resolved.
 
@@ -294,12 +297,13 @@ def bind_query(
         file: the text that the tree was parsed from.
         parameters: the values of `:name`.
         takes_rows: whether many literals may become `ConstantRows`.
+        finish: gives types to columns that have none.
 
     Raises:
         InputError: something in it is unknown or refused; with its place.
     """
     session = binding_session(file, catalog, parameters or {}, takes_rows=takes_rows)
-    return bind_tree(tree, session)
+    return bind_tree(tree, session, finish)
 
 
 def binding_session(
@@ -317,8 +321,8 @@ def binding_session(
     return session
 
 
-def bind_tree(tree: exp.Expr, session: BindingSession, targets: Sequence[Type] = ()) -> Query:
-    """Return the query of a tree; its columns without a type get that of their targets.
+def bind_tree(tree: exp.Expr, session: BindingSession, finish: Finish = finished) -> Query:
+    """Return the query of a tree.
 
     Raises:
         InputError: something in it is unknown or refused; with its place.
@@ -331,7 +335,7 @@ def bind_tree(tree: exp.Expr, session: BindingSession, targets: Sequence[Type] =
         note = "a query begins with SELECT, WITH or VALUES"
         raise InputError.of("C1301", message, span_of(tree, file), note)
     try:
-        return finished(QueryBinder(session).bind(tree, Scope()), session, targets)
+        return finish(QueryBinder(session).bind(tree, Scope()), session)
     except RecursionError:
         note = "split it with common table expressions or views"
         message = "The statement is nested too deeply."

@@ -10,7 +10,8 @@ from corollary.core.logic import Clause, Truth, Value
 from corollary.core.program import Program
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.bind import bind_query
+from corollary.frontends.sql.binder.bind import Finish, bind_query
+from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.lowering.queries import lower_view, question_of
 from corollary.frontends.sql.parse import parse_query, span_of, split_statements, text_of
@@ -21,10 +22,25 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class StatementPlace:
-    """The text that a statement is in, and the values of its parameters."""
+    """The text that a statement is in, and the values of its parameters.
+
+    Attributes:
+        finish: makes rows of a table of the query of a write.
+    """
 
     file: SourceFile
     parameters: Mapping[str, Any]
+    finish: Finish = finished
+
+    def bind(self, tree: exp.Expr, catalog: SqlCatalog, *, takes_rows: bool = True) -> Query:
+        """Return the query of a tree.
+
+        Raises:
+            InputError: it does not fit the relations.
+        """
+        return bind_query(
+            tree, catalog, self.file, self.parameters, takes_rows=takes_rows, finish=self.finish
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +87,7 @@ def compile_question(
     Raises:
         InputError: the question does not fit the relations, or has no exact answer.
     """
-    query = bind_query(tree, catalog, place.file, place.parameters, takes_rows=takes_rows)
-    return lower_question(query, relation)
+    return lower_question(place.bind(tree, catalog, takes_rows=takes_rows), relation)
 
 
 def lower_question(query: Query, relation: str) -> CompiledQuestion:

@@ -20,13 +20,13 @@ from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, Program, TypeName
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.bind import bind_query
+from corollary.frontends.sql.binder.bind import Finish, bind_query
+from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.lowering.queries import LoweredView, lower_view
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import COPIES, find_table, unused_variable
-from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert
 from corollary.source import SourceFile, Span
 
@@ -45,8 +45,9 @@ def compile_trigger(
     made = _transition_tables(statement, table, seen, names)
     target = find_table(catalog, statement.action.table.text, statement.action.table.span)
     name = statement.name.text
-    query = _action_query(statement, target, names, seen, file)
-    lowered = lower_view(name, bind_query(query, seen, file), is_materialized=False)
+    query, finish = _action_query(statement, target, names)
+    bound = bind_query(query, seen, file, finish=finish)
+    lowered = lower_view(name, bound, is_materialized=False)
     _refuse_nulls(statement, target, lowered.columns)
     events = _events(made, lowered.clauses)
     declarations, clauses = _as_events(name, lowered)
@@ -151,17 +152,13 @@ def _action_query(
     statement: nodes.CreateTrigger,
     target: TableDefinition,
     names: dict[str, str],
-    catalog: SqlCatalog,
-    file: SourceFile,
-) -> exp.Expr:
+) -> tuple[exp.Expr, Finish]:
     """Return the query for the rows, with all columns, that are inserted or deleted."""
     action = statement.action
     if isinstance(action, nodes.Insert):
         rows = _with_relations(_when(statement, action.query), names)
-        return rows_to_insert(
-            replace(action, query=rows), target, catalog, StatementPlace(file, {})
-        )
-    return _with_relations(_when(statement, rows_to_delete(action, target)), names)
+        return rows, rows_to_insert(action, target)
+    return _with_relations(_when(statement, rows_to_delete(action, target)), names), finished
 
 
 def _when(statement: nodes.CreateTrigger, rows: exp.Expr) -> exp.Expr:

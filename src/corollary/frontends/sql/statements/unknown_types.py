@@ -7,7 +7,7 @@ where, and casts and `DIV` say so.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 
 from sqlglot import exp
 
@@ -18,6 +18,7 @@ from corollary.frontends.sql.binder.expressions import ExpressionBinder, row_par
 from corollary.frontends.sql.binder.scopes import Scope
 from corollary.frontends.sql.binder.session import BindingSession, UnknownTypes
 from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import (
     FIRST,
@@ -68,13 +69,14 @@ def _bind(tree: exp.Expr, session: BindingSession) -> None:
         case exp.Insert(expression=exp.Values() as values):
             _bind_rows(values, list(_target_types(tree, session.catalog)), session)
         case exp.Insert():
-            bind_tree(tree.expression, session, list(_target_types(tree, session.catalog)))
+            targets = list(_target_types(tree, session.catalog))
+            bind_tree(tree.expression, session, partial(finished, targets=targets))
         case exp.Update():
             assigned = [each for each in tree.expressions if isinstance(each, exp.EQ)]
             types = _column_types(tree.this, session.catalog)
             targets = [types.get(each.this.name.lower(), SYMBOL) for each in assigned]
             found = _found_rows(tree, [each.expression for each in assigned])
-            bind_tree(found, session, targets)
+            bind_tree(found, session, partial(finished, targets=targets))
         case exp.Delete():
             bind_tree(_found_rows(tree, [exp.Star()]), session)
         case _:
