@@ -34,9 +34,9 @@ class Diagnostic:
     Attributes:
         code: stable identifier such as ``C0201``; the catalogue is `docs/diagnostics.md`.
         message: one sentence, with `names` in backquotes.
-        span: the place in the user's text, if there is one.
+        span: the position in the user's text, if there is one.
         note: how to mend it.
-        related: other places, each with a remark (the links of a cycle, an earlier declaration).
+        related: other positions, each with a remark (the links of a cycle, an earlier declaration).
     """
 
     code: str
@@ -207,9 +207,9 @@ class WarehouseError(InputError):
     """A warehouse cannot be read or written as it is."""
 
     @classmethod
-    def missing(cls, place: object, cure: str | None = None) -> "WarehouseError":
-        """Return the error of a place without a warehouse."""
-        text = f"There is no warehouse in `{place}`."
+    def missing(cls, location: object, cure: str | None = None) -> "WarehouseError":
+        """Return the error of a location without a warehouse."""
+        text = f"There is no warehouse in `{location}`."
         cure = cure or "make one with `corollary run PROGRAM --warehouse DIR`"
         return cls([Diagnostic("C0930", text, None, cure)])
 

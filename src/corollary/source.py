@@ -1,4 +1,4 @@
-"""Places in the user's text: files and spans."""
+"""Positions in the user's text: files and spans."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ class Span:
 
     @property
     def is_sql(self) -> bool:
-        """Whether it is a place in SQL."""
+        """Whether it is a span of SQL."""
         return self.file.is_sql
 
     def to(self, other: "Span") -> "Span":

@@ -146,13 +146,13 @@ def _in_sql_words(finding: Diagnostic, program: Program) -> Diagnostic:
     if finding.span is not None:
         code = "C1366" if about in ("C02", "C06") else "C1363"
         return replace(finding, code=code) if finding.span.is_sql else finding
-    places = [clause.span for clause in program.clauses if clause.span is not None]
-    if not places or not all(span.is_sql for span in places):
+    spans = [clause.span for clause in program.clauses if clause.span is not None]
+    if not spans or not all(span.is_sql for span in spans):
         return finding
     return Diagnostic(
         "C1363",
         "Corollary does not have what this statement needs.",
-        places[-1],
+        spans[-1],
         "write it in another way, and report it: this is a defect of Corollary",
     )
 

@@ -61,9 +61,9 @@ def _key_of_head(rule: Rule, keys: Keys) -> tuple[int, ...] | None:
     if rule.is_lenient:
         return None
     slots = rule.head.slots
-    places = {slot.name: at for at, slot in enumerate(slots) if isinstance(slot, Variable)}
-    needed, every = dict(places), variable_names(rule.head)
-    for name in reversed(places):
+    positions = {slot.name: at for at, slot in enumerate(slots) if isinstance(slot, Variable)}
+    needed, every = dict(positions), variable_names(rule.head)
+    for name in reversed(positions):
         rest = needed.keys() - {name}
         if determined_variables(rule, rest, keys) >= every:
             del needed[name]

@@ -140,5 +140,5 @@ def suggest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def related_spans(*related: tuple[Span | None, str]) -> tuple[tuple[Span, str], ...]:
-    """Return the related places of a diagnostic, without those whose span is unknown."""
+    """Return the related spans of a diagnostic, without those whose span is unknown."""
     return tuple((span, remark) for span, remark in related if span is not None)

@@ -198,7 +198,7 @@ def _unfold(
     clause = rename_apart(clause)
     items = list(clause.body)
     arguments = list(clause.heads[0].arguments)
-    place = next(
+    position = next(
         (
             at
             for at, each in enumerate(arguments)
@@ -208,20 +208,20 @@ def _unfold(
     )
     found_at = _equation(items, found.term)
     if found_at is None:
-        return None if place is None else _in_head(clause, place)
+        return None if position is None else _in_head(clause, position)
     at, result, term = found_at
     del items[at]
     assert term.target is not None
-    places = [at for at, each in enumerate(arguments) if each == result]
+    positions = [at for at, each in enumerate(arguments) if each == result]
     others = [term, *(each for each in arguments if each != result)]
     taken = {each.name for other in others for each in all_variables(other)}
     outside = {each.name for item in items for each in _names(item)}
     keys = {each.name for other in others[1:] for each in all_variables(other)}
     # Keys that only the aggregate has are not bound by it: the check of safety refuses them.
-    if len(places) != 1 or result.name in taken | outside or not keys <= outside:
+    if len(positions) != 1 or result.name in taken | outside or not keys <= outside:
         return None
-    arguments[places[0]] = term.target
-    return _unfolded(clause, arguments, (*items, *term.body)), places[0]
+    arguments[positions[0]] = term.target
+    return _unfolded(clause, arguments, (*items, *term.body)), positions[0]
 
 
 def _equation(
@@ -238,13 +238,13 @@ def _equation(
     return None
 
 
-def _in_head(clause: Clause, place: int) -> tuple[Clause, int]:
+def _in_head(clause: Clause, position: int) -> tuple[Clause, int]:
     arguments = list(clause.heads[0].arguments)
-    term = arguments[place]
+    term = arguments[position]
     assert isinstance(term, AggregateTerm)
     assert term.target is not None
-    arguments[place] = term.target
-    return _unfolded(clause, arguments, (*clause.body, *term.body)), place
+    arguments[position] = term.target
+    return _unfolded(clause, arguments, (*clause.body, *term.body)), position
 
 
 def _unfolded(clause: Clause, arguments: list[Term], body: tuple[BodyItem, ...]) -> Clause:

@@ -40,16 +40,16 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
             yield _invalid(reaction, f"`IO={channel}` is not a value for `IO`", expected)
             continue
         kind = SinkKind(channel)
-        place = LOCATION_PARAMETERS.get(kind, "")
-        known = ("IO", place) if place else ("IO",)
+        location = LOCATION_PARAMETERS.get(kind, "")
+        known = ("IO", location) if location else ("IO",)
         unknown = [name for name, _ in reaction.parameters if name not in known]
         for name in unknown:
             yield _unknown(reaction, name, known)
-        value = reaction.parameter(place)
-        if place and not value:
+        value = reaction.parameter(location)
+        if location and not value:
             if unknown:
                 continue  # perhaps a misspelling of the one that is missing
-            yield _invalid(reaction, f"`IO={kind}` needs `{place}`", _EXAMPLES[kind])
+            yield _invalid(reaction, f"`IO={kind}` needs `{location}`", _EXAMPLES[kind])
         elif kind is SinkKind.WEBHOOK and parse_webhook_url(value) is None:
             yield _invalid(reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE)
         elif kind is SinkKind.RELATION:
@@ -58,7 +58,7 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
 
 def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnostic:
     of_other = next(
-        (kind for kind, place in LOCATION_PARAMETERS.items() if place == name and known), None
+        (kind for kind, location in LOCATION_PARAMETERS.items() if location == name and known), None
     )
     listed = f"its parameters are {one_of(f'`{each}`' for each in known)}" if known else ""
     if of_other is not None:

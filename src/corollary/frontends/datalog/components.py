@@ -293,8 +293,8 @@ class _Expansion:
         note: str | None = None,
         related: Span | None = None,
     ) -> None:
-        places = () if related is None else ((related, "it is here"),)
-        found = Diagnostic(code, message, span, note, places)
+        beside = () if related is None else ((related, "it is here"),)
+        found = Diagnostic(code, message, span, note, beside)
         if found not in self.diagnostics:
             self.diagnostics.append(found)
 

@@ -138,17 +138,17 @@ class Parser:
 def _tables() -> Tables:
     grammar = files("corollary.frontends.datalog").joinpath("grammar.lark").read_bytes()
     digest = blake2b(grammar, digest_size=16).hexdigest()
-    place = _cache()
+    file = _cache()
     found: dict[str, Any] = {}
     with suppress(OSError, ValueError):
-        found = json.loads(place.read_bytes())
+        found = json.loads(file.read_bytes())
     if found.get("grammar") != digest:
         found = {"grammar": digest, **_generate(grammar.decode())}
         with suppress(OSError, RuntimeError):
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            beside = place.with_suffix(f".{os.getpid()}")
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            beside = file.with_suffix(f".{os.getpid()}")
             beside.write_text(json.dumps(found))
-            beside.replace(place)
+            beside.replace(file)
     builder = _Builder()
     rules = [
         Reduction(origin, length, name and getattr(builder, name), children, may_be_child)

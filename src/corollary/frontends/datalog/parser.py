@@ -57,7 +57,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
     expanded = preprocessor.run(source)
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
-        raise InputError(_sort_by_place(diagnostics, preprocessor.sources))
+        raise InputError(_sort_by_position(diagnostics, preprocessor.sources))
     items = inline_rules(expand_components(items, lambda lexemes: list(_items(lexemes, []))))
     return program.Program(
         tuple(item for item in items if isinstance(item, program.TypeDeclaration)),
@@ -93,40 +93,40 @@ def parse_goal(text: str) -> tuple[logic.BodyItem, ...]:
     return cast(tuple[logic.BodyItem, ...], _parse_single(text, "goal", "goal"))
 
 
-def parse_clause(text: str, place: str = "rule") -> logic.Clause:
+def parse_clause(text: str, name: str = "rule") -> logic.Clause:
     """Return the rule or fact of a text; its full stop may be missing.
 
-    Messages call the text by its place.
+    Messages call the text by this name.
 
     >>> len(parse_clause("p(x) :- q(x), x > 3").body)
     2
     """
-    return _parse_item(text, place, logic.Clause, "A rule or fact")
+    return _parse_item(text, name, logic.Clause, "A rule or fact")
 
 
-def parse_rule(text: str, place: str = "rule") -> logic.Clause | program.Reaction:
+def parse_rule(text: str, name: str = "rule") -> logic.Clause | program.Reaction:
     """Return the rule, fact, `.alert` or `.abort` of a text.
 
-    Messages call the text by its place.
+    Messages call the text by this name.
 
     >>> parse_rule('.alert lost "lost {x}"').relation
     'lost'
     """
     if not text.lstrip().startswith("."):
-        return parse_clause(text, place)
-    return _parse_item(text, place, program.Reaction, "A rule, a fact, `.alert` or `.abort`")
+        return parse_clause(text, name)
+    return _parse_item(text, name, program.Reaction, "A rule, a fact, `.alert` or `.abort`")
 
 
-def _parse_item(text: str, place: str, kind: type[Parsed], expected: str) -> Parsed:
-    items = cast(tuple[Item, ...], _parse_single(text, "item", place))
+def _parse_item(text: str, name: str, kind: type[Parsed], expected: str) -> Parsed:
+    items = cast(tuple[Item, ...], _parse_single(text, "item", name))
     if len(items) != 1 or not isinstance(items[0], kind):
         span = getattr(items[0], "span", None) if items else None
         raise InputError.of("C0101", f"{expected} is expected here.", span)
     return items[0]
 
 
-def _parse_single(text: str, start: str, place: str) -> object:
-    source = SourceFile(place, text)
+def _parse_single(text: str, start: str, name: str) -> object:
+    source = SourceFile(name, text)
     preprocessor = Preprocessor(None)
     diagnostics = preprocessor.diagnostics
     expanded = preprocessor.run(source)
@@ -143,9 +143,9 @@ def _parse_single(text: str, start: str, place: str) -> object:
         if position < len(lexemes):
             raise _StopError(syntax_errors.diagnose_lexeme(lexemes, position, {"$END"}), position)
     except InputError as error:
-        raise InputError(_sort_by_place([*diagnostics, *error.diagnostics], [source])) from None
+        raise InputError(_sort_by_position([*diagnostics, *error.diagnostics], [source])) from None
     except _StopError as stop:
-        raise InputError(_sort_by_place([*diagnostics, stop.diagnostic], [source])) from None
+        raise InputError(_sort_by_position([*diagnostics, stop.diagnostic], [source])) from None
     if diagnostics:
         raise InputError(diagnostics)
     return item
@@ -303,14 +303,14 @@ def _skip_block(lexemes: Sequence[Lexeme], first: int) -> int:
     return first + 1
 
 
-def _sort_by_place(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[Diagnostic]:
+def _sort_by_position(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[Diagnostic]:
     ranks = {source.name: rank for rank, source in enumerate(sources)}
 
-    def place(diagnostic: Diagnostic) -> tuple[int, int, int]:
+    def position(diagnostic: Diagnostic) -> tuple[int, int, int]:
         span = diagnostic.span
         return (0, 0, 0) if span is None else (ranks.get(span.file.name, 0), span.line, span.column)
 
-    return sorted(diagnostics, key=place)
+    return sorted(diagnostics, key=position)
 
 
 # --- nesting -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The built-in preprocessor: comments, `#include`, `#define`, conditions and `.once`.
 
 Comments and directives become blanks of the same length, so that all text outside of macros keeps
-its place; expansions have the place of their invocation. Macros are expanded as in cpp: arguments
+its position; expansions have that of their invocation. Macros are expanded as in cpp: arguments
 first, then the body, then the result again with the macro itself switched off.
 """
 
@@ -52,7 +52,7 @@ _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|{_BLOCK}")
 
 @dataclass(slots=True)
 class _Conditional:
-    """An open `#if`: its place, whether its text is active, whether a branch was, or `#else`."""
+    """An open `#if`: its span, whether its text is active, whether a branch was, or `#else`."""
 
     start: int
     end: int
@@ -73,7 +73,7 @@ class Preprocessor:
     _texts: list[str] = field(default_factory=list)
     _pieces: list[Segment] = field(default_factory=list)
     _once: set[str] = field(default_factory=set)
-    _places: dict[int, ExpandedText] = field(default_factory=dict)
+    _offsets: dict[int, ExpandedText] = field(default_factory=dict)
     _length: int = 0
     _included: int = 0
 
@@ -152,8 +152,8 @@ class Preprocessor:
         *,
         note: str | None = None,
     ) -> None:
-        places = self._places.setdefault(id(source), identity_map(source))
-        self.diagnostics.append(Diagnostic(code, message, places.span(start, end), note))
+        offsets = self._offsets.setdefault(id(source), identity_map(source))
+        self.diagnostics.append(Diagnostic(code, message, offsets.span(start, end), note))
 
     # --- macros ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The map from offsets of the preprocessed text to places in the user's files."""
+"""The map from offsets of the preprocessed text to spans of the user's files."""
 
 from bisect import bisect_right
 from dataclasses import field
@@ -37,7 +37,7 @@ class ExpandedText:
     _lines: dict[int, list[int]] = field(default_factory=dict)
 
     def span(self, start: int, end: int) -> Span:
-        """Return the place in the user's files of a range of the expanded text."""
+        """Return the span in the user's files of a range of the expanded text."""
         if not self._starts:
             self._starts.extend(piece.start for piece in self.segments)
         first = self._piece(start)
