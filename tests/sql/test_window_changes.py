@@ -151,7 +151,8 @@ h(k, a, b, r) :- p(k, a, b), r = window("rank() over (order by $1)", b).
 g(a, r) :- h(_, a, _, r), r <= 3.
 .output g
 """)
-    chance, rows = random.Random(seed_of_run()), {}
+    chance = random.Random(seed_of_run())
+    rows: dict[int, tuple[int, int, int]] = {}
     with closing(corollary.open(engine="local")) as database:
         database.load(program)
         for _ in range(40):
