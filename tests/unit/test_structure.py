@@ -26,15 +26,11 @@ REASONS = {
     "maintain.algorithms": "an algorithm",
     "cli.commands": "a command",
     "database.alerts": "a sink",
+    "engines.local.evaluation.choices": "a step of plans, loaded when it first runs",
     "serve.handlers": "an endpoint",
     "web.pages": "a page",
 }
-"""Why a short module with a single user is one: by its package, or one above."""
-
-UNREASONED = {
-    "corollary.engines.local.evaluation.choices",
-}
-"""Short modules with a single user, to be folded into it; no other may come."""
+"""Why a short module with a single user is one: by its name, or by a package above."""
 
 CALLED_BY_LIBRARIES = {
     "build_middleware_stack",
@@ -224,9 +220,9 @@ def test_a_short_module_with_a_single_user_has_a_reason(imports: dict[str, set[s
         and len(path.read_text("utf-8").splitlines()) < SHORT_LINES
         and len(users[name]) == 1
         and users[name][0].split(".")[1:2] == name.split(".")[1:2]
-        and not any(name.startswith(f"corollary.{package}.") for package in REASONS)
+        and not any(f"{name}.".startswith(f"corollary.{each}.") for each in REASONS)
     ]
-    assert set(short) == UNREASONED
+    assert short == []
 
 
 # ------------------------------------------------------------------------------------------ classes
