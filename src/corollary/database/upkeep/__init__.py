@@ -4,11 +4,12 @@
 |---|---|
 | `status` | reports what a warehouse holds |
 | `retention` | removes dead writers, old history and files that are not referenced |
-| `verify`, `findings` | compares everything that is stored with everything else; the report |
+| `verify`, `verify_report` | compares everything that is stored with everything else; the report |
 | `checked_reads` | files read with checks; relations from snapshots and changes alone |
-| `expected_contents` | what relations that are computed from others should hold |
+| `expected_contents` | what relations that are computed from others, and payload, should hold |
 | `repair` | rebuilds derived data |
 | `backup` | copies a warehouse while others commit, in either direction |
 | `erase` | removes a tuple from the data and from history |
-| `alter`, `reshape`, `edit` | columns of a base relation: the commit, the data, the program |
+| `alter`, `column_mapping`, `program_edit` | columns: the commit, the data, the program |
+| `transfer`, `rebuild` | a warehouse as files, and from them |
 """

@@ -22,8 +22,11 @@ from corollary.console import Console, Phase, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.program.names import relations_of_counts
 from corollary.database.upkeep import checked_reads
-from corollary.database.upkeep.expected_contents import expected_contents, is_computed
-from corollary.database.upkeep.expected_payload import wrong_payload
+from corollary.database.upkeep.expected_contents import (
+    expected_contents,
+    is_computed,
+    wrong_payload,
+)
 from corollary.database.upkeep.retention import fold_at, force_restore
 from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport

@@ -21,8 +21,11 @@ from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.database.program.names import published_relations, relations_of_counts
 from corollary.database.upkeep import checked_reads
-from corollary.database.upkeep.expected_contents import expected_contents, is_computed
-from corollary.database.upkeep.expected_payload import wrong_payload
+from corollary.database.upkeep.expected_contents import (
+    expected_contents,
+    is_computed,
+    wrong_payload,
+)
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError

@@ -7,9 +7,10 @@
 | `file_source`, `file_listing`              | files, folders and patterns of files          |
 | `csv_file`, `json_file`, `json_line`,      | one file of each format                       |
 | `parquet_file`                             |                                               |
-| `file_tail`                                | what was read before of a file that grew      |
-| `delta_source`, `delta_snapshot`           | Delta tables                                  |
-| `spark_source`                             | whatever Spark reads                          |
-| `source_spec`                              | what the kinds of sources share               |
+| `file_formats`, `portions`                 | the table of formats; portions of files       |
+| `delta_source`, `delta_snapshot`,          | Delta tables                                  |
+| `delta_feed`                               |                                               |
+| `sqlite_source`, `spark_source`            | tables of SQLite; whatever Spark reads        |
+| `source_spec`                              | the driver of all kinds of sources            |
 | `schema_drift`, `quarantine`, `source_keys`| other columns, malformed records, equal keys  |
 """

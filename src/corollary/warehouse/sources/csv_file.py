@@ -22,7 +22,7 @@ from corollary.warehouse.formats.text_records import (
     split_records,
 )
 from corollary.warehouse.sources import schema_drift
-from corollary.warehouse.sources.file_tail import EarlierText
+from corollary.warehouse.sources.portions import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _HEADER_MAX_BYTES = 2**20

@@ -21,8 +21,7 @@ from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.text_records import read_head
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file, json_file, parquet_file
-from corollary.warehouse.sources.file_tail import EarlierText, FirstBytes
-from corollary.warehouse.sources.portions import DataFile, Portion
+from corollary.warehouse.sources.portions import DataFile, EarlierText, FirstBytes, Portion
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _HEAD_BYTES = 1 << 20

@@ -48,8 +48,7 @@ from corollary.warehouse.sources.file_bounds import (
 )
 from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows, read_portion
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
-from corollary.warehouse.sources.file_tail import read_earlier_text
-from corollary.warehouse.sources.portions import DataFile, Portion
+from corollary.warehouse.sources.portions import DataFile, Portion, read_earlier_text
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec

@@ -42,7 +42,7 @@ from corollary.warehouse.formats.text_records import (
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.formats.typed_values import from_arrow
 from corollary.warehouse.sources import json_line
-from corollary.warehouse.sources.file_tail import EarlierText
+from corollary.warehouse.sources.portions import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 
 _LINES_MIN = 64
