@@ -381,7 +381,7 @@ def test_a_search_for_single_answers_ends_at_its_limits() -> None:
         ("/a/parent::b", "C1201", "only go down"),
         ("/a[count(b) > 1]", "C1201", "count"),
         ("/a[b > 1]", "C1201", ">"),
-        ("/a[b + c]", "C1201", "behind `where`"),
+        ("/a[b + c]", "C1201", "after `where`"),
         ("/a[@*]", "C1201", "by name"),
         ("/a[.='x']", "C1201", "by itself"),
         ("/a[]", "C1203", "empty"),

@@ -544,6 +544,18 @@ def test_rules_with_windows_come_change_and_go(virtual: tuple[str, ...]) -> None
 # --------------------------------------------------------------------------------- ranks and counts
 
 
+def test_all_rows_of_a_window_are_replaced() -> None:
+    text = """
+.decl t(x: symbol, y: bool)
+.decl w(x: symbol, y: bool, n: number)
+w(x, y, n) :- t(x, y), n = window("count($2) over (order by $2, $1 desc)", x, y).
+"""
+    judged = Judged(text, "auto")
+    judged.step(({"t": {("d", False)}}, {}))
+    judged.step(({"t": {("a", True)}}, {"t": {("d", False)}}))
+    judged.db.close()
+
+
 def test_counting_refuses_recursion() -> None:
     with pytest.raises(InputError, match="C0820"):
         corollary.open(None, algorithm="counting").load(text=closure())

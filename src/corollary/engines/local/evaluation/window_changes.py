@@ -138,11 +138,6 @@ class _Comparison:
         states = (State.ADDED, State.REMOVED)
         return sort_distinct(np.concatenate([self.arrangement.words(state) for state in states]))
 
-    @property
-    def _staying_layers(self) -> list[Layer]:
-        """The layers of the rows that are in OLD and in NEW."""
-        return self.arrangement.layers(State.NEW)[: len(self.arrangement.runs)]
-
     def _keys(self, words: Words, length: int) -> list[Codes]:
         layout = self.arrangement.layout
         return [layout.unpack_column(words, at) for at in range(length)]
@@ -206,18 +201,20 @@ class _Comparison:
         arranged, layout, changed = self.arranged, self.arrangement.layout, self.changed
         length = len(self.order) if arranged.is_complete else arranged.length
         if 4 * distance * len(changed) > self.body.size(State.NEW):
-            return merge_layers(self._staying_layers, layout)  # most of them
+            return merge_layers(self.arrangement.staying_layers, layout)  # most of them
         keys = self._keys(changed, length)
         partitions = keys[: len(self.windowing.partition)]
         parts = [layout.empty]
-        for layer in self._staying_layers:
+        for layer in self.arrangement.staying_layers:
             ranges = _Ranges(
                 *layer.run.ranges(layout, keys, len(changed)),
                 *layer.run.ranges(layout, partitions, len(changed)),
             )
             parts.append(_widened(layer, ranges, distance, distance))
         words = sort_distinct(np.concatenate(parts))
-        return words if arranged.is_complete else self._with_peers(words, self._staying_layers)
+        if arranged.is_complete:
+            return words
+        return self._with_peers(words, self.arrangement.staying_layers)
 
     def _with_peers(self, words: Words, layers: Sequence[Layer]) -> Words:
         """Return rows of layers with all their peers."""
@@ -246,7 +243,7 @@ class _Comparison:
 
         There are no totals before them where these are all rows of the partitions.
         """
-        layout, layers = self.arrangement.layout, self._staying_layers
+        layout, layers = self.arrangement.layout, self.arrangement.staying_layers
         leads = self._leads(self.changed)
         count, is_last = len(leads), self.arranged.is_descending
         keys = self._keys(leads, self.arranged.length)
@@ -268,7 +265,7 @@ class _Comparison:
         layout, count = self.arrangement.layout, len(leads)
         functions = self.windowing.functions
         wanted = {(function.name, at) for function in functions for at in function.arguments}
-        layers = self._staying_layers
+        layers = self.arrangement.staying_layers
         excluded = layers[0].excluded if layers else ()
         runs = [(layer.run, 1) for layer in layers]
         runs += [(MemoryRun(words), -1) for words in excluded]

@@ -169,6 +169,12 @@ class Arrangement:
             return False
         return PURGE_SHARE * (len(self.tombstones) + removed) > sum(map(len, self.runs))
 
+    @property
+    def staying_layers(self) -> list[Layer]:
+        """The layers of the tuples that are in OLD and in NEW; none is empty."""
+        layers = self.layers(State.NEW)
+        return layers[: len(layers) - len(self.added)]
+
     def forget_layers(self) -> None:
         """Make the layers anew when they are next read: runs were replaced."""
         self._cached = {}
@@ -298,8 +304,7 @@ class Arrangement:
         added = merge_words(*[run.words for run in self.added]) if self.added else self.layout.empty
         removed = self.removed
         if self._is_purged(len(removed)):
-            layers = self.layers(State.NEW)
-            self.runs = [each.run for each in layers[: len(layers) - len(self.added)]]
+            self.runs = [each.run for each in self.staying_layers]
             self.tombstones = removed = self.layout.empty
         self.added, self.removed = [], self.layout.empty
         self.fold(added, removed)
