@@ -35,7 +35,7 @@ class Diagnostic:
         code: stable identifier such as ``C0201``; the catalogue is `docs/diagnostics.md`.
         message: one sentence, with `names` in backquotes.
         span: the position in the user's text, if there is one.
-        note: how to mend it.
+        note: how to fix it.
         related: other positions, each with a remark (the links of a cycle, an earlier declaration).
     """
 

@@ -59,7 +59,7 @@ class NotExactError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FunctorForm:
+class SqlTemplate:
     """The form of a functor for operands of some kind.
 
     Attributes:
@@ -106,8 +106,8 @@ class SqlDialect:
     has_codes: bool
     type_name: Callable[[Type], str]
     constant: Callable[[Value, Type], Node]
-    functors: Mapping[tuple[str, Kind], FunctorForm]
-    predicates: Mapping[str, FunctorForm]
+    functors: Mapping[tuple[str, Kind], SqlTemplate]
+    predicates: Mapping[str, SqlTemplate]
     align: Callable[[Node, Type, Node, Type], tuple[Node, Node]]
     from_test: Callable[[Node], Node]
     to_test: Callable[[Node], Node]
@@ -124,7 +124,7 @@ class SqlDialect:
             return self.write(query)
         return query.sql(dialect=str(self.name))
 
-    def form(self, name: str, operand: Type) -> FunctorForm:
+    def form(self, name: str, operand: Type) -> SqlTemplate:
         """Return the form of a functor.
 
         Raises:
@@ -135,14 +135,14 @@ class SqlDialect:
             raise NotExactError(f"`{name}` of {operand.kind} has no exact form in SQL")
         return found
 
-    def _written(self, name: str, kind: Kind) -> FunctorForm | None:
+    def _written(self, name: str, kind: Kind) -> SqlTemplate | None:
         """Return the form that the specification of a functor has, if any."""
         spec = FUNCTORS.get(name)
         text = None if spec is None else find_template(spec.exact, self.name, kind)
         if spec is None or text is None or kind not in spec.kinds(0):
             return None
         is_fallible = spec.is_fallible and _TRIES.search(text) is not None
-        return FunctorForm(partial(self._fill, text, spec), is_fallible)
+        return SqlTemplate(partial(self._fill, text, spec), is_fallible)
 
     def _fill(
         self,
@@ -159,7 +159,7 @@ class SqlDialect:
 # --- forms that are the same in every dialect ----------------------------------------------------
 
 
-def extreme(is_larger: bool) -> FunctorForm:
+def extreme(is_larger: bool) -> SqlTemplate:
     """Return the form of `min` and `max`; `least` and `greatest` skip null."""
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -172,10 +172,10 @@ def extreme(is_larger: bool) -> FunctorForm:
             )
         return best
 
-    return FunctorForm(lower)
+    return SqlTemplate(lower)
 
 
-def float_operator(kind: OperatorKind) -> FunctorForm:
+def float_operator(kind: OperatorKind) -> SqlTemplate:
     """Return the form of an operator on floats: infinity from finite operands is an overflow."""
     infinity = nodes.cast(nodes.string("Infinity"), "DOUBLE")
     zero = nodes.cast(nodes.string("0.0"), "DOUBLE")
@@ -195,7 +195,7 @@ def float_operator(kind: OperatorKind) -> FunctorForm:
         # Adding 0.0 turns -0.0 into 0.0.
         return nodes.case((test, nodes.binary(exp.Add, value, zero)))
 
-    return FunctorForm(lower, is_fallible=True)
+    return SqlTemplate(lower, is_fallible=True)
 
 
 def contains(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001

@@ -16,7 +16,7 @@ from corollary.core.totals import WORD_BITS
 from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
 from corollary.core.values import canonical_float, unscaled_integer
 from corollary.sqlgen import nodes
-from corollary.sqlgen.dialect import FunctorForm, NotExactError, can_overflow, extreme, most_digits
+from corollary.sqlgen.dialect import NotExactError, SqlTemplate, can_overflow, extreme, most_digits
 from corollary.sqlgen.nodes import Node, OperatorKind
 
 BIGINT, UBIGINT, HUGEINT, DOUBLE, VARCHAR = "BIGINT", "UBIGINT", "INT128", "DOUBLE", "VARCHAR"
@@ -123,7 +123,7 @@ def _overflowing(name: str) -> Callable[[Sequence[Type], Type], bool]:
     return test
 
 
-def sum_of_decimals(name: str, kind: OperatorKind) -> FunctorForm:
+def sum_of_decimals(name: str, kind: OperatorKind) -> SqlTemplate:
     """Return the form of `+` and `-`: both operands with the scale of the result."""
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
@@ -137,7 +137,7 @@ def sum_of_decimals(name: str, kind: OperatorKind) -> FunctorForm:
             made if digits <= DECIMAL_MAX_DIGITS else attempt(made), digits, result
         )
 
-    return FunctorForm(lower, is_fallible=True, can_fail=_overflowing(name))
+    return SqlTemplate(lower, is_fallible=True, can_fail=_overflowing(name))
 
 
 def _rounded(value: Node, digits: int, type_: str) -> Node:
@@ -186,7 +186,7 @@ def _is_wide_product(types: Sequence[Type], result: Type) -> bool:  # noqa: ARG0
     return sum(type_.precision for type_ in types[:2]) >= DECIMAL_MAX_DIGITS
 
 
-product_of_decimals = FunctorForm(_lower_product, is_fallible=True, can_fail=_is_wide_product)
+product_of_decimals = SqlTemplate(_lower_product, is_fallible=True, can_fail=_is_wide_product)
 
 
 def _truncated(value: Node, digits: int) -> Truncated:
@@ -246,7 +246,7 @@ def _nearest(dividend: Node, divisor: Node, name: str) -> Node:
     return nodes.binary(exp.IntDiv, nodes.binary(exp.Add, dividend, half), divisor)
 
 
-def extreme_decimal(is_larger: bool) -> FunctorForm:
+def extreme_decimal(is_larger: bool) -> SqlTemplate:
     """Return the form of `min` and `max`, which may not fit the scale of the result."""
     name = "max" if is_larger else "min"
     plain = extreme(is_larger).lower
@@ -259,7 +259,7 @@ def extreme_decimal(is_larger: bool) -> FunctorForm:
         digits = most_digits(name, types, result.scale)
         return within_digits(plain(aligned, types, result), digits, result)
 
-    return FunctorForm(lower, is_fallible=True, can_fail=_overflowing(name))
+    return SqlTemplate(lower, is_fallible=True, can_fail=_overflowing(name))
 
 
 def negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -281,7 +281,7 @@ def _lower_to_decimal(arguments: Sequence[Node], types: Sequence[Type], result: 
     return within_digits(value, most, result)
 
 
-to_decimal = FunctorForm(_lower_to_decimal, is_fallible=True, can_fail=_overflowing("to_decimal"))
+to_decimal = SqlTemplate(_lower_to_decimal, is_fallible=True, can_fail=_overflowing("to_decimal"))
 """Numbers with the scale of the result, rounded half away from zero."""
 
 
@@ -303,7 +303,7 @@ def _lower_rounded(arguments: Sequence[Node], types: Sequence[Type], result: Typ
     return within_digits(made if most <= DECIMAL_MAX_DIGITS else attempt(made), most, result)
 
 
-round_decimal = FunctorForm(_lower_rounded, is_fallible=True, can_fail=_overflowing("round_to"))
+round_decimal = SqlTemplate(_lower_rounded, is_fallible=True, can_fail=_overflowing("round_to"))
 """Decimals with fewer digits that are not 0, rounded half away from zero."""
 
 
@@ -311,7 +311,7 @@ def _lower_fitted(arguments: Sequence[Node], types: Sequence[Type], result: Type
     return within_digits(arguments[0], types[0].precision, result)
 
 
-fit_decimal = FunctorForm(_lower_fitted, is_fallible=True, can_fail=_overflowing("fit"))
+fit_decimal = SqlTemplate(_lower_fitted, is_fallible=True, can_fail=_overflowing("fit"))
 """Decimals with no more digits than the result may have."""
 
 
@@ -330,13 +330,13 @@ def _whole_part(value: Node, type_: Type) -> Node:
     return nodes.binary(exp.IntDiv, value, unit(type_.scale, name))
 
 
-def decimal_to(name: str) -> FunctorForm:
+def decimal_to(name: str) -> SqlTemplate:
     """Return the form of a conversion to integers of an SQL type; fractions are cut off."""
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
         return nodes.try_cast(_whole_part(arguments[0], types[0]), name)
 
-    return FunctorForm(lower, is_fallible=True)
+    return SqlTemplate(lower, is_fallible=True)
 
 
 def decimal_to_float(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001

@@ -15,9 +15,9 @@ from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
     AggregateForm,
     DialectName,
-    FunctorForm,
     NotExactError,
     SqlDialect,
+    SqlTemplate,
     aggregate,
     contains,
     extreme,
@@ -318,29 +318,29 @@ def _words(value: Node, source: Type) -> list[Node]:
 _INTEGRAL = (Kind.NUMBER, Kind.UNSIGNED)
 _FLOAT_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
 
-FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
+FUNCTORS: dict[tuple[str, Kind], SqlTemplate] = {
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
     ("+", Kind.DECIMAL): sum_of_decimals("+", exp.Add),
     ("-", Kind.DECIMAL): sum_of_decimals("-", exp.Sub),
     ("*", Kind.DECIMAL): product_of_decimals,
-    ("/", Kind.DECIMAL): FunctorForm(quotient_of_decimals, is_fallible=True),
-    ("neg", Kind.DECIMAL): FunctorForm(negate_decimal),
+    ("/", Kind.DECIMAL): SqlTemplate(quotient_of_decimals, is_fallible=True),
+    ("neg", Kind.DECIMAL): SqlTemplate(negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in PRIMITIVES},
     **{("max", kind): extreme(is_larger=True) for kind in PRIMITIVES},
     ("min", Kind.DECIMAL): extreme_decimal(is_larger=False),
     ("max", Kind.DECIMAL): extreme_decimal(is_larger=True),
-    **{(name, Kind.DECIMAL): FunctorForm(decimal_text) for name in ("to_string", "show")},
+    **{(name, Kind.DECIMAL): SqlTemplate(decimal_text) for name in ("to_string", "show")},
     ("to_number", Kind.DECIMAL): decimal_to(BIGINT),
     ("to_unsigned", Kind.DECIMAL): decimal_to(UBIGINT),
-    ("to_float", Kind.DECIMAL): FunctorForm(decimal_to_float, is_fallible=True),
+    ("to_float", Kind.DECIMAL): SqlTemplate(decimal_to_float, is_fallible=True),
     **{("to_decimal", kind): to_decimal for kind in (*_INTEGRAL, Kind.DECIMAL)},
-    ("like", Kind.SYMBOL): FunctorForm(_like),
+    ("like", Kind.SYMBOL): SqlTemplate(_like),
     ("multiply", Kind.DECIMAL): product_of_decimals,
     ("fit", Kind.DECIMAL): fit_decimal,
     ("round_to", Kind.DECIMAL): round_decimal,
-    **{("round_to", kind): FunctorForm(_round_integer) for kind in _INTEGRAL},
-    ("abs", Kind.DECIMAL): FunctorForm(absolute_decimal),
-    ("to_integer", Kind.NUMBER): FunctorForm(_within_bits, is_fallible=True),
+    **{("round_to", kind): SqlTemplate(_round_integer) for kind in _INTEGRAL},
+    ("abs", Kind.DECIMAL): SqlTemplate(absolute_decimal),
+    ("to_integer", Kind.NUMBER): SqlTemplate(_within_bits, is_fallible=True),
 }
 
 _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
@@ -358,8 +358,8 @@ DUCKDB = SqlDialect(
     constant=constant,
     functors=FUNCTORS,
     predicates={
-        "match": FunctorForm(_matches, is_fallible=True, fault=_is_invalid),
-        "contains": FunctorForm(contains),
+        "match": SqlTemplate(_matches, is_fallible=True, fault=_is_invalid),
+        "contains": SqlTemplate(contains),
     },
     align=align,
     from_test=_from_test,

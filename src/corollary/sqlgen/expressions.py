@@ -17,9 +17,9 @@ from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
-    FunctorForm,
     NotExactError,
     SqlDialect,
+    SqlTemplate,
     narrow_constant,
     narrow_result,
 )
@@ -52,7 +52,7 @@ class SqlExpression:
 
 
 def apply_form(
-    form: FunctorForm, inputs: Sequence[SqlExpression], declared: Type, result: Type
+    form: SqlTemplate, inputs: Sequence[SqlExpression], declared: Type, result: Type
 ) -> SqlExpression:
     """Return a form of some operands.
 

@@ -17,9 +17,9 @@ from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
     AggregateForm,
     DialectName,
-    FunctorForm,
     NotExactError,
     SqlDialect,
+    SqlTemplate,
     aggregate,
     contains,
     extreme,
@@ -60,7 +60,7 @@ def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Ty
     return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
 
 
-def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
+def _decimals(name: str, kind: OperatorKind) -> SqlTemplate:
     """Computed exactly with up to 38 digits, then cut to ours: rounded half away from zero."""
 
     def lower(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
@@ -72,7 +72,7 @@ def _decimals(name: str, kind: OperatorKind) -> FunctorForm:
             raise NotExactError(f"`{name}` of {types[0]} and {types[1]} has no exact form in SQL")
         return nodes.try_cast(nodes.binary(kind, *arguments), result.spark_name)
 
-    return FunctorForm(lower, is_fallible=True)
+    return SqlTemplate(lower, is_fallible=True)
 
 
 def _decimal_text(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -159,13 +159,13 @@ _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _FLOAT_OPERATORS = {**_DECIMAL_OPERATORS, "/": exp.Div}
 _ORDERED = tuple(kind for kind in PRIMITIVES if kind is not Kind.DECIMAL)
 
-FUNCTORS: dict[tuple[str, Kind], FunctorForm] = {
+FUNCTORS: dict[tuple[str, Kind], SqlTemplate] = {
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
     **{(name, Kind.DECIMAL): _decimals(name, made) for name, made in _DECIMAL_OPERATORS.items()},
-    ("neg", Kind.DECIMAL): FunctorForm(_negate_decimal),
+    ("neg", Kind.DECIMAL): SqlTemplate(_negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in _ORDERED},
     **{("max", kind): extreme(is_larger=True) for kind in _ORDERED},
-    ("to_string", Kind.DECIMAL): FunctorForm(_decimal_text),
+    ("to_string", Kind.DECIMAL): SqlTemplate(_decimal_text),
 }
 
 _SUMMED = (Kind.NUMBER, Kind.UNSIGNED, Kind.DECIMAL)
@@ -184,7 +184,7 @@ SPARK = SqlDialect(
     type_name=attrgetter("spark_name"),
     constant=_constant,
     functors=FUNCTORS,
-    predicates={"contains": FunctorForm(contains)},
+    predicates={"contains": SqlTemplate(contains)},
     align=_align,
     from_test=_unchanged,
     to_test=_unchanged,

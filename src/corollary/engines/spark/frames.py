@@ -301,7 +301,7 @@ def _reported(code: str, what: str, directive: Directive | None) -> Iterator[Non
         text = _root_cause(error)
         known = next((hint for sign, hint in _HINTS.items() if sign in text), None)
         span = None if directive is None else directive.span
-        hint = known or "mend what Spark names, or the parameters of the directive"
+        hint = known or "fix what Spark names, or the parameters of the directive"
         raise InputError.of(code, f"{what}: {_sentence(text, directive)}.", span, hint) from error
 
 

@@ -17,7 +17,7 @@ from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http import refusals
-from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, Endpoint
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, Endpoint
 from corollary.serve.http.events import respond_with_events
 from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics
 from corollary.serve.http.middleware import RequestMiddleware
@@ -141,7 +141,7 @@ class _Interface:
             assert isinstance(asked, EventsRequest)
             return await self._events(request, request.state.principal, asked)
 
-        return subscribe if endpoint.answer is AnswerForm.EVENTS else handle
+        return subscribe if endpoint.answer is AnswerType.EVENTS else handle
 
     async def _events(self, request: HttpRequest, who: Principal, asked: EventsRequest) -> Response:
         return await respond_with_events(

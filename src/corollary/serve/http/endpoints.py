@@ -23,7 +23,7 @@ class BodyForm(StrEnum):
     """A JSON object with the fields, or the text of a program."""
 
 
-class AnswerForm(StrEnum):
+class AnswerType(StrEnum):
     """What an answer is."""
 
     DOCUMENT = "document"
@@ -53,7 +53,7 @@ class Endpoint:
     path: str
     request: type[Request]
     body: BodyForm = BodyForm.NONE
-    answer: AnswerForm = AnswerForm.DOCUMENT
+    answer: AnswerType = AnswerType.DOCUMENT
     aliases: Mapping[str, str] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
@@ -64,21 +64,21 @@ class Endpoint:
         return tuple(part[1:-1].partition(":")[0] for part in parts if part.startswith("{"))
 
 
-def _get(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCUMENT) -> Endpoint:
+def _get(path: str, request: type[Request], answer: AnswerType = AnswerType.DOCUMENT) -> Endpoint:
     return Endpoint("GET", f"/v1/{path}", request, BodyForm.NONE, answer)
 
 
-def _post(path: str, request: type[Request], answer: AnswerForm = AnswerForm.DOCUMENT) -> Endpoint:
+def _post(path: str, request: type[Request], answer: AnswerType = AnswerType.DOCUMENT) -> Endpoint:
     return Endpoint("POST", f"/v1/{path}", request, BodyForm.OBJECT, answer)
 
 
 ENDPOINTS = (
-    _post("query", requests.QueryRequest, AnswerForm.ROWS),
-    _post("sql", requests.SqlRequest, AnswerForm.ROWS),
+    _post("query", requests.QueryRequest, AnswerType.ROWS),
+    _post("sql", requests.SqlRequest, AnswerType.ROWS),
     _post("what-if", requests.WhatIfRequest),
     Endpoint("POST", "/v1/apply", requests.ApplyRequest, BodyForm.CHANGES),
     _get("relations", requests.RelationsRequest),
-    _get("relations/{relation:path}", requests.RelationRowsRequest, AnswerForm.ROWS),
+    _get("relations/{relation:path}", requests.RelationRowsRequest, AnswerType.ROWS),
     _get("commits", requests.CommitsRequest),
     _get("commits/{number}", requests.CommitRequest),
     _get("changes", requests.ChangesRequest),
@@ -86,28 +86,28 @@ ENDPOINTS = (
         "GET",
         "/v1/events",
         requests.EventsRequest,
-        answer=AnswerForm.EVENTS,
+        answer=AnswerType.EVENTS,
         aliases={"relations": "relation"},
     ),
-    _post("why", requests.WhyRequest, AnswerForm.PROOF),
-    _post("why-not", requests.WhyNotRequest, AnswerForm.PROOF),
-    _post("why-added", requests.WhyAddedRequest, AnswerForm.PROOF),
-    _post("why-removed", requests.WhyRemovedRequest, AnswerForm.PROOF),
+    _post("why", requests.WhyRequest, AnswerType.PROOF),
+    _post("why-not", requests.WhyNotRequest, AnswerType.PROOF),
+    _post("why-added", requests.WhyAddedRequest, AnswerType.PROOF),
+    _post("why-removed", requests.WhyRemovedRequest, AnswerType.PROOF),
     _post("explain", requests.ExplainRequest),
     Endpoint("POST", "/v1/check", requests.CheckRequest, BodyForm.PROGRAM),
     _get("program", requests.ProgramRequest),
     Endpoint("PUT", "/v1/program", requests.PutProgramRequest, BodyForm.PROGRAM),
-    _get("graph", requests.GraphRequest, AnswerForm.PROOF),
+    _get("graph", requests.GraphRequest, AnswerType.PROOF),
     Endpoint(
         "GET",
         "/v1/graph.svg",
         requests.GraphRequest,
-        answer=AnswerForm.PICTURE,
+        answer=AnswerType.PICTURE,
         fixed={"form": "svg"},
     ),
     _get("status", requests.StatusRequest),
     _get("alerts", requests.AlertsRequest),
-    _get("quarantine", requests.QuarantineRequest, AnswerForm.ROWS),
+    _get("quarantine", requests.QuarantineRequest, AnswerType.ROWS),
     _get("advice", requests.AdviceRequest),
     _post("advice", requests.AdviceRequest),
     _get("documents", requests.DocumentsRequest),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from corollary.serve.answers import JSON_TYPE
-from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, BodyForm, Endpoint
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, BodyForm, Endpoint
 from corollary.serve.http.events import EVENTS_TYPE
 from corollary.serve.http.http_metrics import METRICS_TYPE
 from corollary.serve.http.parameters import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER
@@ -138,7 +138,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             }
         )
     for name, body in ((IDEMPOTENCY_HEADER, BodyForm.CHANGES), (LAST_EVENT_HEADER, None)):
-        if body is endpoint.body or (body is None and endpoint.answer is AnswerForm.EVENTS):
+        if body is endpoint.body or (body is None and endpoint.answer is AnswerType.EVENTS):
             kind = {"type": "string"} if body else {"type": "integer", "minimum": 0}
             found.append({"name": name.title(), "in": "header", "schema": kind})
     return found
@@ -228,15 +228,15 @@ def _answer(endpoint: Endpoint) -> Schema:
     commit = {"schema": {"type": "integer"}, "description": "The commit that the answer has seen."}
     content: Schema = {JSON_TYPE: _reference("Document")}
     match endpoint.answer:
-        case AnswerForm.DOCUMENT:
+        case AnswerType.DOCUMENT:
             pass
-        case AnswerForm.ROWS:
+        case AnswerType.ROWS:
             content = {JSON_TYPE: _reference("Rows"), ARROW_TYPE: {}}
-        case AnswerForm.EVENTS:
+        case AnswerType.EVENTS:
             return {"description": text, "content": {EVENTS_TYPE: {}}}
-        case AnswerForm.PROOF:
+        case AnswerType.PROOF:
             content[PICTURE_TYPE] = {}
-        case AnswerForm.PICTURE:
+        case AnswerType.PICTURE:
             content = {PICTURE_TYPE: {}}
     return {"description": text, "headers": {COMMIT_HEADER: commit}, "content": content}
 

@@ -12,7 +12,7 @@ from starlette.requests import Request as HttpRequest
 
 from corollary.errors import InputError
 from corollary.serve.http import refusals
-from corollary.serve.http.endpoints import ENDPOINTS, AnswerForm, BodyForm, Endpoint
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, BodyForm, Endpoint
 from corollary.serve.http.responses import ARROW_TYPE, PICTURE_TYPE
 from corollary.serve.requests import EventsRequest, Request, parse_request
 
@@ -45,9 +45,9 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
             content_type = http.headers.get("content-type", "")
             found |= await _parse(_program, await http.body(), content_type)
     accepted = http.headers.get("accept", "")
-    if endpoint.answer is AnswerForm.ROWS and ARROW_TYPE in accepted:
+    if endpoint.answer is AnswerType.ROWS and ARROW_TYPE in accepted:
         found["arrow"] = True
-    if endpoint.answer is AnswerForm.PROOF and PICTURE_TYPE in accepted.split(","):
+    if endpoint.answer is AnswerType.PROOF and PICTURE_TYPE in accepted.split(","):
         found["form"] = "svg"
     found |= endpoint.fixed
     if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
