@@ -104,7 +104,7 @@ def _kinds(
 def _untouched(tables: data.Relations, rows: int, rounds: int, scale: float) -> Iterator[Figure]:
     """Yield what untouched views add to one row, those of each number in turns with none."""
     numbers = [max(1, round(min(1, scale) * each)) for each in UNTOUCHED]
-    base: float | None = None
+    statements = TABLES + create(VIEW, VIEWS[JOIN])
     for number in numbers:
         views = "".join(
             create(
@@ -113,12 +113,16 @@ def _untouched(tables: data.Relations, rows: int, rounds: int, scale: float) -> 
             )
             for each in range(number)
         )
-        with Pair.open(TABLES + create(VIEW, VIEWS[JOIN]) + views, tables) as pair:
-            cost = Cost.middle([pair.change(each) for each in _edits(rows, rounds)])
-        base = cost.processor if base is None else base
+        with (
+            Pair.open(statements, tables) as none,
+            Pair.open(statements + views, tables) as many,
+        ):
+            turns = [(none.change(each), many.change(each)) for each in _edits(rows, rounds)]
+        base, cost = (Cost.middle(each) for each in zip(*turns, strict=True))
         bar = UNTOUCHED_BAR if number == UNTOUCHED[-1] else None
-        added = 1000 * (cost.processor - base)
-        yield Figure(f"{number} untouched views", added, "ms", bar, f"added to one row: {cost}")
+        added = 1000 * (cost.processor - base.processor)
+        about = f"added to one row: {cost}, without them {base}"
+        yield Figure(f"{number} untouched views", added, "ms", bar, about)
 
 
 def _batches(pair: Pair, rows: int, scale: float) -> Iterator[Figure]:
