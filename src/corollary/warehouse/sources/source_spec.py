@@ -1,6 +1,7 @@
 """What all kinds of sources share: the specification, and collecting the results of a run."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import field, replace
 
@@ -150,7 +151,7 @@ class SourceSpec:
         return resolve_keys(rows, self.key, self.relation, self.directive)
 
 
-class InputSource:
+class InputSource(ABC):
     """A source of any kind: position → changed files → rows → difference → quarantine → position.
 
     The kinds say with `_change` what is read of them, and how it is compared.
@@ -202,6 +203,7 @@ class InputSource:
         message, cure = self._missing_files()
         raise InputError.of("C0953", message, spec.directive.span, f"{cure}; nothing was changed")
 
+    @abstractmethod
     def _change(
         self, before: Position | None, earlier: EarlierRows, collector: "RunCollector"
     ) -> SourceChange:
@@ -211,7 +213,6 @@ class InputSource:
             InputError: it cannot be read, or has rows that are not acceptable.
             FileNotFoundError: a file was removed meanwhile.
         """
-        raise NotImplementedError
 
     def _missing_files(self) -> tuple[str, str]:
         """Return the message about files that are gone at every attempt, and the cure."""
