@@ -414,6 +414,7 @@ class Maker:
         self.draw = draw
         self.simple, self.windowed = simple, windowed or 0
         self.has_windows = windowed is not None
+        self.has_first = self.has_windows and self.chance(50)
         self.features: set[str] = set()
         self.relations: list[Relation] = []
         self.derived = 0
@@ -659,7 +660,7 @@ class Maker:
         body = ", ".join((f"{source.name}({', '.join(row)})", *items))
         self.lines.append(f"{made.name}({', '.join((*row, *values))}) :- {body}.")
         yield made
-        if types[-1] == "number":
+        if self.has_first and types[-1] == "number":
             self.features.add("comparison")
             first = self.declare(source.types, aggregate=source.has_aggregate)
             known = ", ".join((*row, *("_" for _ in values[1:]), "v"))
@@ -761,7 +762,7 @@ class Maker:
             (1, self.make_nonlinear), (1, self.make_linear), (1, self.make_counter),
             (1, self.make_eqrel), (2, self.make_totals),
         ]  # fmt: skip
-        kinds += [(1, self.make_window)] * self.has_windows
+        kinds += [(1 + self.has_first, self.make_window)] * self.has_windows
         room, chosen = self.pick((5, 5, 5, 5, 5, 4, 3, 2)), [self.make_rules]
         ranks = [self.draw(st.integers(0, 999)) for _ in kinds]  # permutations() favours no change
         for _, (size, make) in sorted(zip(ranks, kinds, strict=True), key=lambda pair: pair[0]):
