@@ -573,10 +573,6 @@ class Engine(Protocol):
     def default_placement(self) -> str:
         """The name of the placement of strata that have no other."""
 
-    @property
-    def partition_count(self) -> int:
-        """The number of partitions of a partitioned stratum."""
-
     def placement(
         self, relations: Sequence[str], below: Sequence[str], *, has_pivot: bool
     ) -> Placement:

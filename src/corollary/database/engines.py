@@ -27,7 +27,6 @@ def create_engine(
     options: DatabaseOptions = IN_PROCESS,
     spark: Any = None,
     *,
-    partition_count: int | None = None,
     scratch: Path | None = None,
 ) -> Engine:
     """Return a new, empty engine.
@@ -35,7 +34,6 @@ def create_engine(
     Args:
         options: of the database.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        partition_count: how many tasks run at once; what Spark says, for each job, if not given.
         scratch: a directory for the files of large relations, which the driver and all tasks see;
             that of temporary files if it is not given.
 
@@ -64,7 +62,6 @@ def create_engine(
     return SparkEngine(
         spark,
         placement=options.placement,
-        partition_count=partition_count,
         scratch=scratch,
         bulk=bulk,
         memory=options.driver_memory,

@@ -53,8 +53,8 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
     by_relation = {name: dict(each.columns) for each in places.values() for name, _ in each.columns}
     if not by_relation:
         return PlacedPrograms(before, after, places)
-    old = partition_program(before, by_relation, engine.partition_count)
-    new = old if before is after else partition_program(after, by_relation, engine.partition_count)
+    old = partition_program(before, by_relation)
+    new = old if before is after else partition_program(after, by_relation)
     return PlacedPrograms(old, new, places)
 
 

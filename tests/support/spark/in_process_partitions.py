@@ -73,9 +73,7 @@ class InProcess(engine.SparkEngine):
         memory: int | None = None,
         scratch: Path | None = None,
     ) -> None:
-        super().__init__(
-            placement=placement, partition_count=shares, memory=memory, scratch=scratch
-        )
+        super().__init__(placement=placement, task_count=shares, memory=memory, scratch=scratch)
 
     def _remote_steps(self, *_: Any) -> None:
         return None
@@ -196,6 +194,7 @@ def share_out(
         return found
 
     monkeypatch.setattr(opening, "create_engine", made)
+    monkeypatch.setattr(partitioning, "LEAST_PARTITIONS", shares)
 
 
 class InProcessTasks:

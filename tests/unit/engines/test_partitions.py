@@ -129,6 +129,26 @@ def test_partitions_outlast_the_number_of_tasks(
     assert InProcess.strata > before
 
 
+def test_tasks_are_as_many_as_run_at_once_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch)
+    monkeypatch.setattr(partitioning, "LEAST_PARTITIONS", 8)
+    run, tasks = InProcess._run_tasks, list[int]()
+
+    def count_tasks(self: InProcess, task: Any, numbers: Any, title: str) -> list[bytes]:
+        if title.startswith("maintain "):
+            tasks.append(len(numbers))
+        return run(self, task, numbers, title)
+
+    monkeypatch.setattr(InProcess, "_run_tasks", count_tasks)
+    judged = Judged(closure(type_="number"), "auto")
+    engine = judged.db._state.engine
+    for slots, step in zip((1, 2, 8, 1000, 3), flips(3, 6, 5), strict=True):
+        engine._given_count = slots
+        judged.step(step)
+    assert tasks == [SHARES, 1, 2, 8, 8, 3]  # eight partitions are the tasks' to share
+    assert {len(each.partitions) for each in engine.partitioned_files("reach").sets} == {8}
+
+
 def test_a_column_that_is_not_the_first_is_the_pivot(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
     monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)

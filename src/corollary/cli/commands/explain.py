@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from corollary.warehouse.files.places import Place
 
 
-PARTITIONS = 2
-"""The number of partitions in an explanation, which starts no Spark session to ask for it."""
-
-
 @dataclass(frozen=True)
 class ExplainOptions(RootOption, PropagationOptions, LimitOptions):
     """What is explained, and with which sizes."""
@@ -157,9 +153,7 @@ def _forecast(
             changes,
             options.algorithms,
             options.watched(loaded),
-            engine=create_engine(
-                DatabaseOptions(placement=options.placement), partition_count=PARTITIONS
-            ),
+            engine=create_engine(DatabaseOptions(placement=options.placement)),
             without=parse_optimisations(options.without),
         )
         return guessed, {}

@@ -373,11 +373,6 @@ class LocalEngine:
         """False: it reads no files of an index that tasks have written."""
         return False
 
-    @property
-    def partition_count(self) -> int:
-        """One: no stratum is partitioned."""
-        return 1
-
     def placement(
         self,
         relations: Sequence[str],  # noqa: ARG002 - the protocol's parameters

@@ -70,7 +70,7 @@ from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.runs import LayoutExceeded
 from corollary.engines.spark.session import parallelism_of
 from corollary.engines.spark.task_strata import TaskStrata
-from corollary.rewrite.partitions import PARTITIONS
+from corollary.rewrite.partitions import ALL_PARTITIONS, PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,8 +98,8 @@ class SparkEngine(LocalEngine):
     Args:
         spark: the user's session; a local one is started if it is needed and there is none.
         placement: `driver`, or `partitions` to have all relations there; `auto` decides by size.
-        partition_count: how many tasks run at once; by default what Spark says, which is asked for
-            each job.
+        task_count: how many tasks run at once; by default what Spark says, which is asked for each
+            job.
         scratch: a directory that the driver and all tasks see, for the files of partitions.
         memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
         execution: who does the work of jobs. Without Spark, only what is in partitions stays there.
@@ -110,7 +110,7 @@ class SparkEngine(LocalEngine):
         spark: "SparkSession | None" = None,
         *,
         placement: str = "auto",
-        partition_count: int | None = None,
+        task_count: int | None = None,
         scratch: Path | None = None,
         bulk: BulkMode | None = None,
         memory: int | str | None = None,
@@ -125,8 +125,7 @@ class SparkEngine(LocalEngine):
             is_forced=placement == PARTITIONS_PLACE,
             memory=driver_memory(memory) if placement == "auto" and has_spark else None,
         )
-        self._given_count = partition_count if execution is Execution.SPARK else 1
-        self._partition_count: int | None = None
+        self._given_count = task_count if execution is Execution.SPARK else 1
         self._made_place: PartitionPlace | None = None
         self._trimmed_bytes = 0
         """The size of the dictionary when it was trimmed last."""
@@ -159,20 +158,12 @@ class SparkEngine(LocalEngine):
             most = self._placer.load_max_tuples
         if most is None:
             return None
-        slots = lambda: self.task_count  # noqa: E731 - it may start Spark
-        return SparkTaskPool(self._run_tasks, lambda: self._root, slots, most)
+        return SparkTaskPool(self._run_tasks, lambda: self._root, most)
 
     @property
     def default_placement(self) -> str:
         """The placement of strata by default."""
         return "driver" if self._execution is Execution.SPARK else super().default_placement
-
-    @property
-    def partition_count(self) -> int:
-        """How many tasks share a stratum: a power of two, always the same, for plans name it."""
-        if self._partition_count is None:
-            self._partition_count = 1 << (self.task_count - 1).bit_length()
-        return self._partition_count
 
     @property
     def task_count(self) -> int:
@@ -572,7 +563,7 @@ class SparkEngine(LocalEngine):
         """
         self._strata.limits = limits
         if not self.size(PARTITIONS.name) and PARTITIONS.name in plan.types:
-            super().insert(PARTITIONS.name, [(number,) for number in range(self.partition_count)])
+            super().insert(PARTITIONS.name, [ALL_PARTITIONS])
             super().commit([PARTITIONS.name])
         if sum(each.fetched_bytes for each in self._all_contents()) > FETCHED_MAX_BYTES:
             self._release()

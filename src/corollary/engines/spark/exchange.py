@@ -236,7 +236,7 @@ def build_partitions(
         root: a directory that the driver and all tasks see.
         jobs: runs the second job; the first is that of the handle.
     """
-    count = partition_count(len(rows), jobs.slots)
+    count = partition_count(len(rows))
     files = PartitionedFiles.empty(root, relation, orders, count)
     partitionings = tuple(each.partitioning for each in files.sets)
     write = PiecesByPartition(root, relation, partitionings)

@@ -230,13 +230,11 @@ class SparkTaskPool:
     Attributes:
         run_tasks: runs a job.
         root: makes a directory that the driver and all tasks see, if it is not there yet.
-        slots: says how many tasks run at once; that may start Spark.
         max_tuples: of one relation that the driver should hold.
     """
 
     run_tasks: RunTasks
     root: Callable[[], Path]
-    slots: Callable[[], int]
     max_tuples: int
 
     @property
@@ -263,7 +261,7 @@ class SparkTaskPool:
 
     def partition_count(self, tuples: int) -> int:
         """Return into how many partitions a relation of so many tuples is divided."""
-        return partition_count(tuples, self.slots())
+        return partition_count(tuples)
 
     @property
     def partitions_of(self) -> PartitionsOf:

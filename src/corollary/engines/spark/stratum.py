@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -246,8 +246,9 @@ class RunStratum:
             request: PlanRequest = pickle.load(file)  # noqa: S301 - written by the driver
         plan = _unpickled_plan(request.plan)
         recorder = TaskRecorder({id(step): at for at, step in enumerate(plans.steps_of(plan))})
-        key = root, "plan", tuple(request.maintained), number
-        with kept_open(key, lambda: StratumEngine(number), lambda each: each.nbytes) as engine:
+        key = root, "plan", tuple(request.maintained), number, request.tasks
+        make = partial(StratumEngine, number, request.tasks)
+        with kept_open(key, make, lambda each: each.nbytes) as engine:
             try:
                 engine.prepare(root, request)
                 engine.run(plan, recorder, request.limits)
@@ -273,15 +274,16 @@ class StratumEngine(LocalEngine):
 
     Args:
         number: of the task.
+        count: of all tasks.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, count: int) -> None:
         super().__init__()
         self._number = number
         self._versions: dict[str, tuple[tuple[Order, ...], tuple[StoredPartition, ...]]] = {}
         """The files that were read of each relation, and the orders of their set."""
         self.declare({PARTITIONS.name: PARTITIONS})
-        self.insert(PARTITIONS.name, [(number,)])
+        self.insert(PARTITIONS.name, [(number, count)])
         self.commit()
 
     @property

@@ -36,6 +36,7 @@ from corollary.engines.spark.relation.files import (
 )
 from corollary.engines.spark.relation.handle import is_distributed
 from corollary.engines.spark.relation.open_partition import new_name, write_partition
+from corollary.engines.spark.relation.partitioning import partition_count, power_of_two
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.relation.staged_change import StagedChange, stage_partitions
 from corollary.engines.spark.stratum import (
@@ -86,10 +87,6 @@ class TableHolder(Protocol):
     @property
     def partition_place(self) -> PartitionPlace:
         """What the tables of relations in partitions share."""
-
-    @property
-    def partition_count(self) -> int:
-        """How many tasks share a stratum."""
 
     def read(self, relation: str, state: State = State.NEW) -> pa.Table:
         """Return the tuples of a relation in a state."""
@@ -174,16 +171,16 @@ class TaskStrata:
         """Run the procedure of a stratum in tasks, unless its partitions do not allow it."""
         part = self._parts(prepared.plan)[step.procedure]
         pivots = self._pivots(prepared.plan, step.procedure, part)
-        count = self._engine.partition_count
+        count, tasks = self._counts(part)
         maintained = {
             name: contents
             for name in pivots
             if (contents := contents_of(self._engine.tables[name])) is not None
         }
         assert maintained.keys() == pivots.keys(), "the engine has prepared them"
-        if not all(partition_by(each, pivots[name], count) for name, each in maintained.items()):
+        if not all(partition_by(each, pivots[name], tasks) for name, each in maintained.items()):
             return False
-        request = self._request(prepared, part, pivots)
+        request = self._request(prepared, part, pivots, count, tasks)
         place = self._engine.partition_place
         file = new_name(step.procedure, "plan")
         path = Path(place.root, file)
@@ -192,10 +189,10 @@ class TaskStrata:
         address = PartitionAddress(
             place.root, self._engine.relations[first], (), 0, StoredPartition()
         )
-        tasks = [(replace(address, number=number), RunStratum(file)) for number in range(count)]
+        sent = [(replace(address, number=number), RunStratum(file)) for number in range(tasks)]
         prepared.recorder.procedure(step.procedure)
         try:
-            found = place.jobs.run(tasks, f"maintain {', '.join(dict(step.columns))}")
+            found = place.jobs.run(sent, f"maintain {', '.join(dict(step.columns))}")
         finally:
             path.unlink(missing_ok=True)
         for name, each in maintained.items():
@@ -205,10 +202,20 @@ class TaskStrata:
         prepared.recorder.end(step.procedure, prepared.budget.handled_rows)
         return True
 
+    def _counts(self, part: Plan) -> tuple[int, int]:
+        """Return the partitions that a relation of a stratum has by size, and the tasks, now."""
+        tables = (self._engine.tables.get(name) for name in part.types)
+        size = sum(each.size(State.NEW) for each in tables if each is not None)
+        count = partition_count(size)
+        return count, min(count, power_of_two(self._engine.partition_place.jobs.slots))
+
     def _request(
-        self, prepared: PreparedPlan, part: Plan, pivots: Mapping[str, int]
+        self, prepared: PreparedPlan, part: Plan, pivots: Mapping[str, int], count: int, tasks: int
     ) -> PlanRequest:
-        """Return what tasks need to run a part of a plan."""
+        """Return what some tasks need to run a part of a plan.
+
+        A relation that it maintains and that has no partitions gets a number of them.
+        """
         relations: dict[str, PlanRelation] = {}
         given: dict[str, tuple[Relation, pa.Table, pa.Table, pa.Table]] = {}
         derived = set(plans.relations_written(part))
@@ -228,14 +235,11 @@ class TaskStrata:
                 )
                 given[name] = self._engine.relations[name], old, added, removed
             elif (contents := contents_of(table)) and (name in pivots or contents.is_held):
-                count = self._engine.partition_count
                 relations[name] = plan_relation(contents, pivots.get(name), count)
             else:
                 relations[name] = self._copy_for_tasks(name)
         limits = remaining_limits(self.limits)
-        return PlanRequest(
-            _pickle_plan(part), self._engine.partition_count, limits, relations, given
-        )
+        return PlanRequest(_pickle_plan(part), tasks, limits, relations, given)
 
 
 _pickle_plan = PlanCache(pickle_plan)

@@ -51,10 +51,10 @@ def pairs(count: int, seed: int = 7) -> list[tuple[Any, ...]]:
 
 
 def test_counts_are_powers_of_two() -> None:
-    assert [partition_count(n, 3) for n in (0, 5, 10**7, 10**8)] == [4, 4, 32, 64]
-    assert partition_count(10**14, 2) == 1 << 16
-    # 19 and 190 times half a million tuples, so 32 partitions, and one for each of 200 tasks.
-    assert [partition_count(n, 200) for n in (1000, 10**6, 10**7, 10**8)] == [8, 8, 32, 256]
+    # 19 and 190 times half a million tuples; 476 times two million.
+    sizes = (0, 1000, 10**6, 10**7, 10**8, 10**9)
+    assert [partition_count(each) for each in sizes] == [8, 8, 8, 32, 256, 512]
+    assert partition_count(10**14) == 1 << 16
 
 
 @pytest.mark.parametrize("type_", [NUMBER, UNSIGNED, FLOAT, SYMBOL, DATE, decimal(30, 2)])
@@ -205,6 +205,7 @@ def test_a_relation_that_grows_gets_more_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partitioning, "PARTITION_TUPLES", 50)
+    monkeypatch.setattr(partitioning, "LEAST_PARTITIONS", 2)
     jobs = PartitionJobs(run_here, lambda: 2)
     files = PartitionedFiles.empty(str(tmp_path), PAIRS, [(1, 0)], 2)
     known: set[tuple[Any, ...]] = set()

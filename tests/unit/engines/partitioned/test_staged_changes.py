@@ -15,6 +15,7 @@ from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.database.database import state_of
+from corollary.engines.spark.relation import partitioning
 from corollary.engines.spark.relation.contents import contents_of
 from corollary.engines.spark.relation.handle import RemoteTuples
 from corollary.errors import ConstraintError
@@ -139,10 +140,13 @@ def test_a_large_part_is_removed_and_the_rest_is_not_read(engine: InProcess) -> 
     assert found.tolist() == [False] * 3 + [True] * 5
 
 
-@pytest.mark.parametrize("count", [3, 5])
-def test_a_recomputation_replaces_the_tuples(engine: InProcess, count: int) -> None:
+@pytest.mark.parametrize("count", [8, 16])
+def test_a_recomputation_replaces_the_tuples(
+    engine: InProcess, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whether what it gives is partitioned alike, or not; the difference is in files."""
-    other = InProcess("partitions", count, scratch=engine._root)
+    monkeypatch.setattr(partitioning, "LEAST_PARTITIONS", count)
+    other = InProcess("partitions", scratch=engine._root)
     other.declare({"sale": SALES})
     wanted = {sale(n) for n in range(20, 70)}
     other.insert("sale", list(wanted))

@@ -91,11 +91,9 @@ def evaluate(
             batch = evaluate(total, frame, count, codes)
             lost = dense_mask(batch.nulls, count)
             return replace(batch, nulls=None, faults=((lost, OVERFLOW),))
-        case logic.Functor(
-            name=conversions.PARTITION_OF, arguments=(value, logic.Constant(value=int() as shares))
-        ):
-            batch = evaluate(value, frame, count, codes)  # type: ignore[arg-type]
-            return ValueVector(native.partition_of(batch.values, batch.nulls, shares), type_)
+        case logic.Functor(name=conversions.PARTITION_OF, arguments=arguments):
+            batch, shares = (evaluate(each, frame, count, codes) for each in arguments)  # type: ignore[arg-type]
+            return ValueVector(native.partition_of(batch.values, batch.nulls, shares.values), type_)
         case UserCall(arguments=arguments):
             from corollary.engines.local.evaluation.functions.user_functions import (
                 apply_user_functor,

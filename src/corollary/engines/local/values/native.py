@@ -200,15 +200,16 @@ def mix_keys(columns: Sequence[Keys]) -> Keys:
     return mixed
 
 
-def place_keys(keys: Keys, partitions: int) -> npt.NDArray[np.int64]:
+def place_keys(keys: Keys, partitions: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the partition of each key; that of null, which is 0, is the first."""
     # Fibonacci hashing: the high 24 bits of the product, scaled to the number of partitions.
     hashes = (keys * HASH_MULTIPLIER) >> np.uint64(40)
-    return ((hashes * np.uint64(partitions)) >> np.uint64(24)).astype(np.int64)
+    counts = np.asarray(partitions).astype(np.uint64)
+    return ((hashes * counts) >> np.uint64(24)).astype(np.int64)
 
 
 def partition_of(
-    values: Values, nulls: npt.NDArray[np.bool_] | None, partitions: int
+    values: Values, nulls: npt.NDArray[np.bool_] | None, partitions: int | npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
     """Return the partition of each value, the same in every process; null is in the first.
 

@@ -492,11 +492,11 @@ class PartitionedContents:
 
     def _built(self, rows: pa.Table, like: PartitionSet | None = None) -> PartitionedFiles:
         """Return the files of tuples that are here."""
-        root, jobs = self.place.root, self.place.jobs
+        root = self.place.root
         if like is not None:
             files = PartitionedFiles(root, self.relation, (like.emptied(),))
         else:
-            count = partition_count(rows.num_rows, jobs.slots)
+            count = partition_count(rows.num_rows)
             orders = self.table.known_orders
             files = PartitionedFiles.empty(root, self.relation, orders, count)
         return self._source_of(files).changed(rows, rows.slice(0, 0), self._own_ranges())

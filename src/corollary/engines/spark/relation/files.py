@@ -257,9 +257,10 @@ class PartitionedFiles:
         """The paths of all files and directories."""
         return {f"{self.root}/{name}" for name in self.files}
 
-    def is_crowded(self, slots: int) -> bool:
-        """Whether there should be more partitions if so many tasks run at once."""
-        return needs_more_partitions(self.size, len(self.sets[0].partitions), slots)
+    @property
+    def is_crowded(self) -> bool:
+        """Whether there should be more partitions."""
+        return needs_more_partitions(self.size, len(self.sets[0].partitions))
 
     def with_set(self, changed: PartitionSet) -> "PartitionedFiles":
         """Return the files with one set replaced or added."""

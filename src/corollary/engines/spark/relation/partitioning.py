@@ -35,11 +35,11 @@ PARTITION_TUPLES = 1 << 21
 SPREAD_TUPLES = 1 << 19
 """Relations are not divided further for the sake of tasks: each partition costs every job."""
 
-SPREAD_PARTITIONS = 64
-"""A relation that is large enough has so many partitions: more tasks may run at once later on."""
+SPREAD_PARTITIONS = 256
+"""A relation that is large enough has so many partitions: many tasks may share it."""
 
 LEAST_PARTITIONS = 8
-"""A small relation has no more partitions than this."""
+"""A small relation has so many partitions; its tuples are in one file as long as it is small."""
 
 PARTITIONS_MAX_BITS = 16
 """There are at most 2 to the power of this many partitions of one lead."""
@@ -60,26 +60,30 @@ MEASURED_MAX_VALUES = 1 << 8
 """The maximum number of values that a task counts, those that most tuples have."""
 
 
-def partition_count(tuples: int, slots: int) -> int:
-    """Return how many partitions a relation should have: a power of two.
+def partition_count(tuples: int) -> int:
+    """Return how many partitions a relation should have, by its size: a power of two.
 
-    How many tasks run at once is asked for each job, and may be another number the next time: a
-    task takes several partitions. So a large relation has more than there are tasks now.
+    How many tasks run at once is asked for each job: a task takes several partitions.
 
-    >>> partition_count(1000, 2), partition_count(10_000_000, 2), partition_count(100_000_000, 200)
-    (2, 32, 256)
+    >>> partition_count(1000), partition_count(10_000_000), partition_count(100_000_000)
+    (8, 32, 256)
     """
-    spread = min(max(slots, SPREAD_PARTITIONS), tuples // SPREAD_TUPLES)
-    least = min(slots, LEAST_PARTITIONS)
-    wanted = max(least, spread, -(-tuples // PARTITION_TUPLES), 1)
-    return 1 << min((wanted - 1).bit_length(), PARTITIONS_MAX_BITS)
+    spread = min(SPREAD_PARTITIONS, tuples // SPREAD_TUPLES)
+    return power_of_two(max(LEAST_PARTITIONS, spread, -(-tuples // PARTITION_TUPLES)))
 
 
-def needs_more_partitions(tuples: int, count: int, slots: int) -> bool:
-    """Whether there should be more partitions for so many tuples, or for so many tasks."""
-    is_full = tuples > SPLIT_RATIO * PARTITION_TUPLES * count
-    is_narrow = count < slots and partition_count(tuples, slots) > SPLIT_RATIO * count
-    return (is_full or is_narrow) and count < 1 << PARTITIONS_MAX_BITS
+def power_of_two(count: int) -> int:
+    """Return a number of partitions, or of tasks that share them: at least as many as asked for.
+
+    >>> power_of_two(1), power_of_two(5), power_of_two(1 << 20)
+    (1, 8, 65536)
+    """
+    return 1 << min((count - 1).bit_length(), PARTITIONS_MAX_BITS)
+
+
+def needs_more_partitions(tuples: int, count: int) -> bool:
+    """Whether there should be more partitions for so many tuples."""
+    return partition_count(tuples) > SPLIT_RATIO * count
 
 
 def oversized_partitions(sizes: Sequence[int], examined: int = 0) -> list[int]:

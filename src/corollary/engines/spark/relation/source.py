@@ -235,9 +235,8 @@ class PartitionSource:
         """
         files = self.files
         if self.jobs.can_scan:
-            slots = self.jobs.slots
-            if files.is_crowded(slots):
-                files = self.split(partition_count(files.size, slots))
+            if files.is_crowded:
+                files = self.split(partition_count(files.size))
             for part in files.sets:
                 if part.oversized:
                     files = files.with_set(self._spread(part))
