@@ -17,7 +17,7 @@ from corollary.database.database import Database
 from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark import stratum
+from corollary.engines.spark import engine, stratum
 from corollary.engines.spark.relation import handle, open_partition
 from corollary.engines.spark.relation.partitioning import partition_count
 from corollary.engines.spark.relation.source import PartitionSource
@@ -209,6 +209,8 @@ def test_a_worker_keeps_so_many_bytes_open(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch)
+    monkeypatch.setattr(engine, "SWEEP_MIN_FILES", 1)
+    monkeypatch.setattr(engine, "SWEEP_DIVISOR", 1000)
     with corollary.open(None) as db:
         db.load(text=closure())
         with db.transaction() as tx:

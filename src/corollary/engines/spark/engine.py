@@ -85,6 +85,12 @@ INSERTED_MAX_ROWS = 1 << 20
 FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
 
+SWEEP_MIN_FILES = 64
+"""The directory of partitions is looked through once so many files may be left in it…"""
+
+SWEEP_DIVISOR = 4
+"""…and they are one in so many of those in use: so a commit costs what its change touches."""
+
 DICTIONARY_MAX_BYTES = 1 << 26
 """A dictionary of this size is trimmed when a transaction ends…"""
 
@@ -129,6 +135,8 @@ class SparkEngine(LocalEngine):
         self._made_place: PartitionPlace | None = None
         self._trimmed_bytes = 0
         """The size of the dictionary when it was trimmed last."""
+        self._next_sweep = SWEEP_MIN_FILES
+        """The operations on partitions after which the directory is looked through."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
         self._resources = SparkResources(spark, scratch)
         self._strata = TaskStrata(self)
@@ -429,6 +437,8 @@ class SparkEngine(LocalEngine):
         changed = self.changed()
         self._placer.grow(sum(self.size(each, State.ADDED) for each in changed))
         self._strata.follow(changed if names is None else changed.intersection(names))
+        if self._made_place is not None:
+            self._made_place.jobs.operations += len(changed)
         for name in changed if names is None else changed.intersection(names):
             if self._placer.needs_partitions(self._relations[name]):
                 self._contents(name).move_added()
@@ -473,8 +483,8 @@ class SparkEngine(LocalEngine):
         return copies.union(*(each.file_paths for each in self._all_contents()))
 
     def _sweep(self) -> None:
-        """Remove what no table and no handle needs, and what lost tasks have left."""
-        if self._made_place is None:
+        """Remove what no table and no handle needs, and what lost tasks have left, now and then."""
+        if self._made_place is None or self._made_place.jobs.operations < self._next_sweep:
             return
         needed = self._files_in_use()
         for handle in self._handles:
@@ -483,6 +493,8 @@ class SparkEngine(LocalEngine):
             left = [each for each in entries if each.path.removesuffix(ORIGIN_SUFFIX) not in needed]
         for each in left:
             remove(Path(each.path))
+        spared = max(SWEEP_MIN_FILES, len(needed) // SWEEP_DIVISOR)
+        self._next_sweep = self._made_place.jobs.operations + spared
 
     # --- reading -------------------------------------------------------------------------------
 

@@ -132,6 +132,7 @@ class PartitionJobs:
 
     Attributes:
         counts: what jobs have cost so far.
+        operations: how many operations there were; each may have left files that nobody needs.
         recorder: of the plan that runs now.
     """
 
@@ -145,6 +146,7 @@ class PartitionJobs:
         self._slots = slots
         self._execution = execution
         self.counts = JobCounts()
+        self.operations = 0
         self.recorder: Recorder | None = None
 
     @property
@@ -164,6 +166,7 @@ class PartitionJobs:
             CorollaryError: that of an operation that failed.
             InputError: `C0996`, they would read all of a large relation.
         """
+        self.operations += len(tasks)
         if not self.can_scan:
             self._check_size(tasks, title)
         if self._execution is not Execution.SPARK:

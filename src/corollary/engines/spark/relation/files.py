@@ -7,8 +7,11 @@ never modified and have unique names; whoever commits a `PartitionedFiles` makes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
@@ -135,6 +138,63 @@ class StoredPartition:
         return replace(self, changes=(*self.changes, change), ranges=joined)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionFigures:
+    """Counts and statistics of all partitions of a set, kept up by those that change.
+
+    Attributes:
+        partitions: those that they are of.
+        sizes, bases, changed: the tuples of each partition, of its base, of its changes.
+        changes, files: how many files of changes, and files, each has.
+        distinct: a row for each partition: about how many values each column has, -1 if unknown.
+        ranges: the codes that columns may have in one of them, () if that is not known.
+    """
+
+    partitions: tuple[StoredPartition, ...]
+    sizes: npt.NDArray[np.int64]
+    bases: npt.NDArray[np.int64]
+    changed: npt.NDArray[np.int64]
+    changes: npt.NDArray[np.int64]
+    files: npt.NDArray[np.int64]
+    distinct: npt.NDArray[np.int64]
+    ranges: ColumnRanges
+
+    @classmethod
+    def of(cls, partitions: tuple[StoredPartition, ...], arity: int) -> "PartitionFigures":
+        """Return those of partitions of a relation with some number of columns."""
+        none = np.zeros(len(partitions), np.int64)
+        unknown = np.full((len(partitions), arity), -1)
+        used = {at: each for at, each in enumerate(partitions) if each.base or each.changes}
+        figures = cls(partitions, none, none, none, none, none, unknown, ())
+        return figures.updated(partitions, used)
+
+    def updated(
+        self, partitions: tuple[StoredPartition, ...], changed: Mapping[int, StoredPartition]
+    ) -> "PartitionFigures":
+        """Return those of partitions of which some are others now."""
+        if not changed:
+            return replace(self, partitions=partitions)
+        numbers = np.array((self.sizes, self.bases, self.changed, self.changes, self.files))
+        distinct, at, some = self.distinct.copy(), list(changed), changed.values()
+        numbers[:, at] = np.transpose(
+            [
+                (
+                    each.size,
+                    each.base_tuples,
+                    sum(change.size for change in each.changes),
+                    len(each.changes),
+                    len(each.files),
+                )
+                for each in some
+            ]
+        )
+        distinct[at] = [each.distinct or (-1,) * distinct.shape[1] for each in some]
+        ranges = {self.ranges, *(each.ranges for each in some)} - {()}
+        joined = join_ranges(sorted(ranges, key=repr)) if ranges else ()
+        sizes, bases, tuples, changes, files = numbers
+        return PartitionFigures(partitions, sizes, bases, tuples, changes, files, distinct, joined)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionSet:
     """All tuples of a relation, partitioned by one column.
@@ -143,12 +203,23 @@ class PartitionSet:
         orders: the orders of the index files; all begin with the lead.
         heavy: the values of the lead whose tuples are in all partitions.
         examined: a partition of so many tuples was found to have no other heavy values.
+        known: figures, perhaps of an earlier version.
     """
 
     orders: tuple[Order, ...]
     partitions: tuple[StoredPartition, ...]
     heavy: HeavyValues | None = None
     examined: int = 0
+    known: PartitionFigures | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def figures(self) -> PartitionFigures:
+        """Counts and statistics of the partitions."""
+        found = self.known
+        if found is None or found.partitions is not self.partitions:
+            found = PartitionFigures.of(self.partitions, len(self.orders[0]))
+            object.__setattr__(self, "known", found)
+        return found
 
     @property
     def lead(self) -> int:
@@ -163,29 +234,46 @@ class PartitionSet:
     @property
     def size(self) -> int:
         """How many tuples there are."""
-        return sum(each.size for each in self.partitions)
+        return int(self.figures.sizes.sum())
+
+    @property
+    def used(self) -> list[int]:
+        """The partitions that have files."""
+        return np.flatnonzero(self.figures.files).tolist()
 
     @property
     def is_change(self) -> bool:
         """Whether it is the set of a change: no partition has a base, or several changes."""
-        return all(each.base is None and len(each.changes) <= 1 for each in self.partitions)
+        found = self.figures
+        return bool((found.changes == found.files).all() and (found.files <= 1).all())
+
+    @property
+    def due(self) -> list[int]:
+        """The partitions that may have to be folded, or to have their files of changes merged."""
+        found = self.figures
+        is_due = found.changed >= np.maximum(FOLD_MIN_TUPLES, found.bases // FOLD_DIVISOR)
+        is_due |= found.changes >= MERGE_MIN_FILES
+        return np.flatnonzero(is_due & (found.files > 0)).tolist()
 
     @property
     def oversized(self) -> list[int]:
         """The partitions that should be looked at for heavy values."""
         if len(self.orders[0]) == 1:  # all tuples have different values
             return []
-        return oversized_partitions([each.size for each in self.partitions], self.examined)
+        return oversized_partitions(self.figures.sizes, self.examined)
 
     def emptied(self, count: int | None = None) -> "PartitionSet":
         """Return the set without tuples, with as many partitions, or another number of them."""
         count = len(self.partitions) if count is None else count
-        return replace(self, partitions=(StoredPartition(),) * count)
+        return replace(self, partitions=(StoredPartition(),) * count, known=None)
 
     def with_partitions(self, changed: Mapping[int, StoredPartition]) -> "PartitionSet":
         """Return the set with other files for some partitions."""
-        partitions = tuple(changed.get(number, each) for number, each in enumerate(self.partitions))
-        return replace(self, partitions=partitions)
+        partitions = list(self.partitions)
+        for number, each in changed.items():
+            partitions[number] = each
+        made = tuple(partitions)
+        return replace(self, partitions=made, known=self.figures.updated(made, changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,23 +315,25 @@ class PartitionedFiles:
         return tuple(min(each, self.size) for each in estimates)
 
     def _distinct(self, column: int) -> int:
-        found = {
-            each.lead: [part.distinct[column] for part in each.partitions if part.distinct]
-            for each in self.sets
-        }
-        if found.get(column):  # partitions of a lead share none of its values but the heavy ones
-            (heavy,) = (each.heavy for each in self.sets if each.lead == column)
-            shared = 0 if heavy is None else len(heavy.keys) * (len(found[column]) - 1)
-            return max(sum(found[column]) - shared, *found[column])
-        # They may share all values of another column, or none: something between, as for samples.
-        counts = found[self.sets[0].lead]
-        return int((max(counts) * sum(counts)) ** 0.5) if counts else self.size
+        own = next((each for each in self.sets if each.lead == column), self.sets[0])
+        for part in (own, self.sets[0]):
+            counts = part.figures.distinct[:, column]
+            counts = counts[counts >= 0]
+            if not len(counts):
+                continue
+            total, most = int(counts.sum()), int(counts.max())
+            if part.lead != column:
+                # They may share all of its values, or none: something between, as for samples.
+                return int((most * total) ** 0.5)
+            # Partitions of a lead share none of its values but the heavy ones.
+            shared = 0 if part.heavy is None else len(part.heavy.keys) * (len(counts) - 1)
+            return max(total - shared, most)
+        return self.size
 
     @property
     def ranges(self) -> ColumnRanges:
         """The codes that the columns have."""
-        found = [each.ranges for each in self.sets[0].partitions if each.ranges]
-        return join_ranges(found) if found else (CodeRange(),) * len(self.relation.types)
+        return self.sets[0].figures.ranges or (CodeRange(),) * len(self.relation.types)
 
     @property
     def files(self) -> set[str]:

@@ -86,7 +86,7 @@ def needs_more_partitions(tuples: int, count: int) -> bool:
     return partition_count(tuples) > SPLIT_RATIO * count
 
 
-def oversized_partitions(sizes: Sequence[int], examined: int = 0) -> list[int]:
+def oversized_partitions(sizes: npt.ArrayLike, examined: int = 0) -> list[int]:
     """Return the partitions that have many more tuples than others, and may have heavy values.
 
     Args:
@@ -96,9 +96,10 @@ def oversized_partitions(sizes: Sequence[int], examined: int = 0) -> list[int]:
     >>> oversized_partitions([100, 100, 100, 100]), oversized_partitions([1 << 23, 9, 9, 9])
     ([], [0])
     """
-    limit = max(SPLIT_RATIO * PARTITION_TUPLES, SKEW_RATIO * sum(sizes) // max(len(sizes), 1))
-    found = [number for number, size in enumerate(sizes) if size > limit]
-    return found if found and max(sizes) > SPLIT_RATIO * examined else []
+    counts = np.asarray(sizes)
+    mean = SKEW_RATIO * int(counts.sum()) // max(len(counts), 1)
+    found: list[int] = np.flatnonzero(counts > max(SPLIT_RATIO * PARTITION_TUPLES, mean)).tolist()
+    return found if found and counts.max() > SPLIT_RATIO * examined else []
 
 
 def partition_of(column: pa.ChunkedArray, type_: Type, count: int) -> npt.NDArray[np.int64]:
@@ -222,14 +223,12 @@ def split_table(
     if not table.num_rows:
         return
     columns = {at: table.column(at) for at in partitioning.columns}
-    numbers = partitioning.numbers(columns, relation.types)
-    rows = np.argsort(numbers, kind="stable")
-    ordered = table.take(index_array(rows))
-    bounds = np.searchsorted(numbers[rows], np.arange(partitioning.count + 1)).tolist()
-    for number in range(partitioning.count):
-        first, last = bounds[number], bounds[number + 1]
-        if first < last:
-            yield number, ordered.slice(first, last - first)
+    found = _rows_by_number(partitioning.numbers(columns, relation.types))
+    ordered = table.take(index_array(np.concatenate(list(found.values()))))
+    first = 0
+    for number, rows in found.items():
+        yield number, ordered.slice(first, len(rows))
+        first += len(rows)
 
 
 def measure_values(

@@ -1,10 +1,11 @@
 """A partitioned relation at one version, as the driver asks for it: each question is one job."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type
@@ -40,6 +41,9 @@ from corollary.engines.spark.relation.partitioning import (
     split_table,
 )
 
+Rows = npt.NDArray[np.int64]
+"""Positions of rows of a table."""
+
 BUILD_MIN_TUPLES = 1 << 16
 """Tasks write the files of a change from so many tuples on; the driver writes those of fewer."""
 
@@ -60,11 +64,15 @@ class PartitionSource:
 
     def _addresses(self, part: PartitionSet) -> dict[int, PartitionAddress]:
         """Return the partitions of a set that hold tuples."""
-        return {
-            number: PartitionAddress.of(self.files, part, number)
-            for number, stored in enumerate(part.partitions)
-            if stored.files
-        }
+        return {number: PartitionAddress.of(self.files, part, number) for number in part.used}
+
+    def _asked(
+        self, part: PartitionSet, rows: Mapping[int, Rows]
+    ) -> Iterator[tuple[PartitionAddress, Rows]]:
+        """Yield the partitions that hold tuples and that some rows are looked up in, with these."""
+        for number in sorted(rows):
+            if part.partitions[number].files:
+                yield PartitionAddress.of(self.files, part, number), rows[number]
 
     def _ask(
         self,
@@ -109,9 +117,8 @@ class PartitionSource:
         columns, types = order[: keys.num_columns], self.files.relation.types
         rows = part.partitioning.rows_by_partition(keys, columns, types)
         return [
-            (address, operations.Match(order, to_bytes(keys.take(index_array(rows[number])))))
-            for number, address in self._addresses(part).items()
-            if number in rows
+            (address, operations.Match(order, to_bytes(keys.take(index_array(some)))))
+            for address, some in self._asked(part, rows)
         ]
 
     def lookup(self, rows: pa.Table) -> "TupleLookup":
@@ -119,14 +126,12 @@ class PartitionSource:
         part = self.files.sets[0]
         types = self.files.relation.types
         places = part.partitioning.rows_by_partition(rows, range(len(types)), types)
-        asked = {
-            number: address for number, address in self._addresses(part).items() if number in places
-        }
+        asked = list(self._asked(part, places))
         tasks: list[PartitionTask] = [
-            (address, operations.Contain(to_bytes(rows.take(index_array(places[number])))))
-            for number, address in asked.items()
+            (address, operations.Contain(to_bytes(rows.take(index_array(some)))))
+            for address, some in asked
         ]
-        return TupleLookup(tasks, [places[number] for number in asked], rows.num_rows)
+        return TupleLookup(tasks, [some for _, some in asked], rows.num_rows)
 
     def read(self) -> pa.Table:
         """Return all tuples: for what users read, and small relations."""
@@ -246,17 +251,20 @@ class PartitionSource:
         relation = files.relation
         due: list[tuple[PartitionAddress, operations.PartitionOperation]] = []
         for part in files.sets:
-            for address in self._addresses(part).values():
+            for address in (PartitionAddress.of(files, part, number) for number in part.due):
                 if address.stored.is_due:
                     due.append((address, operations.Fold()))
                 elif (first := address.stored.merged_from) is not None:
                     due.append((address, operations.MergeChanges(first)))
         results = self.jobs.run(due, f"fold {relation.name}")
+        found: dict[int, dict[int, StoredPartition]] = {}
         for (address, operation), made in zip(due, results, strict=True):
             if isinstance(operation, operations.MergeChanges):
                 made = address.stored.with_merged(operation.first, made)
-            current = next(each for each in files.sets if each.lead == address.orders[0][0])
-            files = files.with_set(current.with_partitions({address.number: made}))
+            found.setdefault(address.orders[0][0], {})[address.number] = made
+        for part in files.sets:
+            if part.lead in found:
+                files = files.with_set(part.with_partitions(found[part.lead]))
         return files
 
     def _spread(self, part: PartitionSet) -> PartitionSet:
@@ -271,8 +279,7 @@ class PartitionSource:
         )
         heavy = choose_heavy(measured, part.orders[0][1:], part.heavy)
         if heavy is None:
-            largest = max(each.size for each in part.partitions)
-            return replace(part, examined=largest)
+            return replace(part, examined=int(part.figures.sizes.max()))
         spread = replace(part, heavy=heavy, examined=0)
         # Tuples of values that were light so far are in the large partitions only.
         is_same = part.heavy is None or part.heavy.columns == heavy.columns

@@ -65,7 +65,8 @@ class StagedChange:
             return replace(stored, changes=tuple(found)) if found else StoredPartition()
 
         sets = (
-            replace(each, partitions=tuple(map(view, each.partitions))) for each in self.files.sets
+            each.emptied().with_partitions({at: view(each.partitions[at]) for at in each.used})
+            for each in self.files.sets
         )
         return replace(self.files, sets=tuple(sets))
 
@@ -77,14 +78,14 @@ class StagedChange:
 
     def applied_to(self, files: PartitionedFiles) -> PartitionedFiles:
         """Return the files of a relation with this change."""
-        by_lead = {each.lead: each.partitions for each in self.files.sets}
-        sets = (
-            replace(
-                part, partitions=tuple(map(append_changes, part.partitions, by_lead[part.lead]))
-            )
-            for part in files.sets
-        )
-        return replace(files, sets=tuple(sets))
+        by_lead = {each.lead: each for each in self.files.sets}
+
+        def applied(part: PartitionSet) -> PartitionSet:
+            more, known = by_lead[part.lead], part.partitions
+            changed = {at: append_changes(known[at], more.partitions[at]) for at in more.used}
+            return part.with_partitions(changed)
+
+        return replace(files, sets=tuple(map(applied, files.sets)))
 
     def arranged(self, part: PartitionSet, jobs: PartitionJobs) -> "StagedChange":
         """Return the change with the orders of a set of the relation; the set may be new."""
