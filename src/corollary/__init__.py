@@ -1,5 +1,6 @@
 """Corollary keeps derived data true while the data under it changes."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from corollary.errors import (
@@ -81,6 +82,8 @@ def __getattr__(name: str) -> Any:
             from corollary.documents.document import ActiveDocument
 
             return ActiveDocument
+        case "spark":
+            return import_module("corollary.spark")
         case _:
             raise AttributeError(f"module 'corollary' has no attribute {name!r}")
 

@@ -39,8 +39,10 @@ CALLED_BY_LIBRARIES = {
     "_warn_unsupported",
     "raise_error",
     "readinto",
+    "analyze",
+    "reportLatestOffset",
 }
-"""Methods that override those of starlette, uvicorn, click, sqlglot and `io`."""
+"""Methods that override those of starlette, uvicorn, click, sqlglot, `io` and PySpark."""
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"

@@ -51,9 +51,9 @@ def feed_table(warehouse: WarehouseCatalog, changes: Iterable[RecordedChange]) -
     for each in changes:
         if each.emptied is not None:
             gone = _content(files, each, *each.emptied)
-            tables.append(_with_commit(gone, DELETE, each.commit, gone.num_rows))
+            tables.append(with_commit(gone, DELETE, each.commit, gone.num_rows))
         elif each.stored is None:
-            tables.append(_with_commit(_unknown_row(each.relation), UNWATCHED, each.commit))
+            tables.append(with_commit(unknown_row(each.relation), UNWATCHED, each.commit))
         else:
             tables += _rows(files, each, each.stored)
     return pa.concat_tables(tables)
@@ -72,7 +72,7 @@ def _content(
     return sort_rows(rows)
 
 
-def _unknown_row(relation: Relation) -> pa.Table:
+def unknown_row(relation: Relation) -> pa.Table:
     """Return a row of nulls, as the tuple of a commit that has not watched a relation."""
     columns = zip(relation.columns, relation.types, strict=True)
     return pa.table({name: pa.nulls(1, arrow_type(type_)) for name, type_ in columns})
@@ -85,10 +85,10 @@ def _rows(warehouse: Warehouse, change: RecordedChange, stored: StoredChange) ->
     if change.is_of_counts:
         added, removed = difference_of_copies(added, removed)
     for kind, tuples in ((DELETE, removed), (INSERT, added)):
-        yield _with_commit(sort_rows(tuples), kind, change.commit, tuples.num_rows)
+        yield with_commit(sort_rows(tuples), kind, change.commit, tuples.num_rows)
 
 
-def _with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:
+def with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:
     """Return rows with the columns of a feed."""
     for value, (name, type_) in zip(
         (kind, commit.number, commit.time), COMMIT_COLUMNS.items(), strict=True

@@ -229,6 +229,25 @@ def change_feed(
 ) -> "Iterator[tuple[Relation, pa.Table]]":
     """Return what commits have changed, relation by relation; one table for each set of columns.
 
+    See `recorded_changes`, which has the same arguments.
+    """
+    found = recorded_changes(
+        warehouse, relation, since, upto, granted, must_be_watched=must_be_watched
+    )
+    return _tables(warehouse, found)
+
+
+def recorded_changes(
+    warehouse: WarehouseCatalog,
+    relation: Relation | None,
+    since: int | None,
+    upto: int | None,
+    granted: frozenset[str] | None = None,
+    *,
+    must_be_watched: bool = True,
+) -> Iterator[list[RecordedChange]]:
+    """Return what commits have changed, relation by relation, unread: those with equal columns.
+
     See `ReadAccess.feed`; `granted` are the relations that a reader may see, and
     `must_be_watched` is whether a virtual relation is refused that no commit has watched.
 
@@ -272,7 +291,7 @@ def change_feed(
     first = oldest - 1 if since is None else since
     last = last if upto is None else upto
     shows_counts = relation is not None and programs.has_counts(relation.name)
-    return _feeds(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
+    return _recorded(warehouse, range(first, last), names, granted, shows_counts=shows_counts)
 
 
 def feeds_of(
@@ -289,20 +308,35 @@ def feeds_of(
     for shows_counts, some in names.items():
         if some:
             recorded = tuple(dict.fromkeys(some))
-            yield from _feeds(
+            found = _recorded(
                 warehouse, range(since, upto), recorded, None, shows_counts=shows_counts
             )
+            yield from _tables(warehouse, found)
 
 
-def _feeds(
+def _tables(
+    warehouse: WarehouseCatalog, found: Iterable[list[RecordedChange]]
+) -> "Iterator[tuple[Relation, pa.Table]]":
+    """Yield the rows of changes; each list is of a relation, with the same columns."""
+    for changes in found:
+        # Arrow is imported here, since there are rows to show.
+        from corollary.database.feed_tables import feed_columns, feed_table
+
+        has_gaps = any(each.is_gap for each in changes)
+        table = feed_table(warehouse, changes)
+        if table.num_rows or any(each.emptied is None for each in changes):
+            yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
+
+
+def _recorded(
     warehouse: WarehouseCatalog,
     before: range,
     names: tuple[str, ...],
     granted: frozenset[str] | None,
     *,
     shows_counts: bool,
-) -> "Iterator[tuple[Relation, pa.Table]]":
-    """Yield the feeds of what is recorded under some names; without names, all of them.
+) -> Iterator[list[RecordedChange]]:
+    """Yield the changes of what is recorded under some names; without names, all of them.
 
     Args:
         warehouse: the warehouse.
@@ -351,16 +385,9 @@ def _feeds(
                 if gap is not None:
                     found.setdefault(gap.relation.name, []).append(gap)
     for every in found.values():
-        # Arrow is imported here, since there are rows to show.
-        from corollary.database.feed_tables import feed_columns, feed_table
-
         every.sort(key=lambda each: (each.commit.number, each.stored is not None))
         for _, alike in groupby(every, lambda each: _columns(each.relation)):
-            changes = list(alike)
-            has_gaps = any(each.is_gap for each in changes)
-            table = feed_table(warehouse, changes)
-            if table.num_rows or any(each.emptied is None for each in changes):
-                yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
+            yield list(alike)
 
 
 def _emptied(

@@ -235,40 +235,8 @@ class Warehouse(WarehouseCatalog):
         return ChangeHandles(added, removed)
 
     def read_change(self, stored: catalog_rows.StoredChange) -> RelationDelta:
-        """Return the tuples that a commit inserted into a relation and deleted from it.
-
-        Raises:
-            WarehouseError: the file is missing or damaged.
-        """
-        place: object = f"the change of {stored.relation} in the catalog"
-        if stored.inline is not None:
-            if _row_checksum(stored) != stored.checksum:
-                raise WarehouseError.damaged(place)
-            table = durable_files.from_arrow_stream(stored.inline)
-        elif stored.path is not None:
-            place = self.root / stored.path
-            table = multi_file_table.read_table(self.root, stored.path, stored.checksum)
-        else:
-            raise WarehouseError.damaged(place)
-        if stored.is_full:
-            every = _nullary(table, stored.added)
-            delta = RelationDelta(every, every.slice(0, 0), is_full=True)
-        else:
-            last = table.num_columns - 1  # by position: the relation may have a column of its name
-            rest = table.remove_column(last)
-            if stored.inline is not None and table.num_rows == stored.added + stored.removed:
-                # The catalog has the added ones first, and the checksum is right.
-                sides = rest.slice(0, stored.added), rest.slice(stored.added)
-            else:
-                insert = durable_files.change_scalar(durable_files.INSERT)
-                mask = pc.equal(table.column(last), insert)
-                sides = rest.filter(mask), rest.filter(pc.invert(mask))
-            delta = RelationDelta(
-                _nullary(sides[0], stored.added), _nullary(sides[1], stored.removed)
-            )
-        if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
-            raise WarehouseError.damaged(place)
-        return delta
+        """Return the tuples that a commit inserted into a relation and deleted from it."""
+        return read_change(self.root, stored)
 
     # --- writing -------------------------------------------------------------------------------
 
@@ -447,6 +415,41 @@ class Warehouse(WarehouseCatalog):
             for file in directory.iterdir():
                 file.unlink(missing_ok=True)
             directory.rmdir()
+
+
+def read_change(root: Place, stored: catalog_rows.StoredChange) -> RelationDelta:
+    """Return the tuples of a change, given the place of the warehouse.
+
+    Raises:
+        WarehouseError: the file is missing or damaged.
+    """
+    place: object = f"the change of {stored.relation} in the catalog"
+    if stored.inline is not None:
+        if _row_checksum(stored) != stored.checksum:
+            raise WarehouseError.damaged(place)
+        table = durable_files.from_arrow_stream(stored.inline)
+    elif stored.path is not None:
+        place = root / stored.path
+        table = multi_file_table.read_table(root, stored.path, stored.checksum)
+    else:
+        raise WarehouseError.damaged(place)
+    if stored.is_full:
+        every = _nullary(table, stored.added)
+        delta = RelationDelta(every, every.slice(0, 0), is_full=True)
+    else:
+        last = table.num_columns - 1  # by position: the relation may have a column of its name
+        rest = table.remove_column(last)
+        if stored.inline is not None and table.num_rows == stored.added + stored.removed:
+            # The catalog has the added ones first, and the checksum is right.
+            sides = rest.slice(0, stored.added), rest.slice(stored.added)
+        else:
+            insert = durable_files.change_scalar(durable_files.INSERT)
+            mask = pc.equal(table.column(last), insert)
+            sides = rest.filter(mask), rest.filter(pc.invert(mask))
+        delta = RelationDelta(_nullary(sides[0], stored.added), _nullary(sides[1], stored.removed))
+    if (delta.added.num_rows, delta.removed.num_rows) != (stored.added, stored.removed):
+        raise WarehouseError.damaged(place)
+    return delta
 
 
 def _row_checksum(stored: catalog_rows.StoredChange) -> str:

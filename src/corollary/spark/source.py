@@ -1,0 +1,52 @@
+"""`format("corollary")`: a data source of Spark, written in Python.
+
+Spark makes an object of it for every read and write, in processes of its own, and pickles it.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from corollary.spark.access import DataSourceOptions
+    from corollary.spark.reading import SourceBatchReader, SourceStreamReader
+
+
+class CorollarySource(DataSource):
+    """Reads and writes the relations of a warehouse."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "corollary"
+
+    @property
+    def _options(self) -> "DataSourceOptions":
+        from corollary.spark.access import DataSourceOptions
+
+        return DataSourceOptions.of(self.options)
+
+    def schema(self) -> "StructType":
+        """Return the columns of what is read."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from corollary.spark.access import open_source
+        from corollary.spark.parts import spark_schema
+        from corollary.spark.reading import source_shape
+
+        with open_source(self._options) as source:
+            return from_arrow_schema(spark_schema(source_shape(source)))
+
+    def reader(self, schema: "StructType") -> "SourceBatchReader":
+        """Return the reader of a batch."""
+        from corollary.spark.reading import SourceBatchReader, planned_shape
+
+        return SourceBatchReader(self._options, planned_shape(self._options, schema))
+
+    def streamReader(self, schema: "StructType") -> "SourceStreamReader":  # noqa: N802 - Spark's name
+        """Return the reader of a stream."""
+        from corollary.spark.reading import SourceStreamReader, planned_shape
+
+        return SourceStreamReader(self._options, planned_shape(self._options, schema))
