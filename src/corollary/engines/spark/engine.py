@@ -64,7 +64,7 @@ from corollary.engines.spark.relation.dependencies import find_clashes, find_vio
 from corollary.engines.spark.relation.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.handle import PartitionedHandle
-from corollary.engines.spark.relation.manifest import restore_files, save_files
+from corollary.engines.spark.relation.manifest import Manifest
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.runs import LayoutExceeded
@@ -140,6 +140,7 @@ class SparkEngine(LocalEngine):
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
         self._resources = SparkResources(spark, scratch)
         self._strata = TaskStrata(self)
+        self._manifest = Manifest()
         self._bulk_queries: SparkQueries | None = None
         super().declare({PARTITIONS.name: PARTITIONS})
 
@@ -369,7 +370,7 @@ class SparkEngine(LocalEngine):
         names = list(relations)
         files = {name: each for name in names if (each := self.partitioned_files(name))}
         yield from super().save(name for name in names if name not in files)
-        yield from save_files(files.values())
+        yield from self._manifest.save(list(files.values()))
 
     def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
@@ -377,7 +378,8 @@ class SparkEngine(LocalEngine):
         found = super().restore(files)
         self._placer.measure()
         if paths:
-            stored = restore_files(Path(self.partition_place.root), self._relations, files, paths)
+            root = Path(self.partition_place.root)
+            stored = self._manifest.restore(root, self._relations, files, paths)
             for name, each in stored.items():
                 self.attach_files(name, each)
             found |= stored.keys()
@@ -478,9 +480,10 @@ class SparkEngine(LocalEngine):
         self._trimmed_bytes = fresh.nbytes
 
     def _files_in_use(self) -> set[str]:
-        """Return the paths of all files of tables, and of copies for tasks."""
-        copies = {f"{self.partition_place.root}/{name}" for name in self._strata.files}
-        return copies.union(*(each.file_paths for each in self._all_contents()))
+        """Return the paths of all files of tables, of copies for tasks, and of the manifest."""
+        names = {*self._strata.files, self._manifest.base}
+        others = {f"{self.partition_place.root}/{name}" for name in names}
+        return others.union(*(each.file_paths for each in self._all_contents()))
 
     def _sweep(self) -> None:
         """Remove what no table and no handle needs, and what lost tasks have left, now and then."""

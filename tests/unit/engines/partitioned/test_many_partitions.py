@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from corollary.core.arrow import from_python
@@ -21,6 +23,7 @@ from corollary.engines.spark.relation.files import (
     PartitionSet,
     StoredPartition,
 )
+from corollary.engines.spark.relation.manifest import MANIFEST, Manifest
 from corollary.engines.spark.relation.partitioning import partition_of
 from support.maintained_database import opened
 from support.spark.in_process_partitions import share_out
@@ -112,3 +115,31 @@ def test_figures_follow_the_partitions() -> None:
             assert kept is least is None or kept.includes(least)  # what went may still count
         assert part.size == sum(each.size for each in part.partitions)
         assert part.used == [at for at, each in enumerate(part.partitions) if each.files]
+
+
+def test_a_manifest_is_written_by_difference(tmp_path: Path) -> None:
+    """Indexes name the same description, and what has changed since, until that is much."""
+    relation = Relation("p", ("x", "y"), (NUMBER, NUMBER), False)
+    root = tmp_path / "here"
+    root.mkdir()
+    files = made_up(PartitionedFiles.empty(str(root), relation, [(1, 0)], 64), {5})
+    for number in range(64):
+        (root / f"b{number}").write_bytes(b"")
+    manifest, bases, sizes = Manifest(), list[str | None](), list[int]()
+    for numbers in ([], [3], [3, 60], range(50)):
+        for number in numbers:
+            stored = files.sets[0].partitions[number]
+            changed = stored.changed(PartitionChange(f"b{number}", len(numbers), 0), ())
+            files = files.with_set(files.sets[0].with_partitions({number: changed}))
+        saved = dict(manifest.save([files]))
+        bases.append(manifest.base)
+        sizes.append(len(saved[MANIFEST]))
+        index = {MANIFEST: pa.py_buffer(saved.pop(MANIFEST))}
+        reader, other = Manifest(), tmp_path / f"there-{len(bases)}"
+        other.mkdir()
+        found = reader.restore(other, {"p": relation}, index, saved)["p"]
+        assert replace(found, root=str(root)) == files
+        # Who reads it goes on where the writer is.
+        assert dict(reader.save([found]))[MANIFEST] == index[MANIFEST].to_pybytes()
+    assert bases[0] == bases[1] == bases[2] != bases[3]
+    assert sizes[0] == sizes[3] < sizes[1] < sizes[2] < 1000

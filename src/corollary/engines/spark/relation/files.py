@@ -373,6 +373,36 @@ class PartitionedFiles:
             ],
         }
 
+    def difference(self, before: "PartitionedFiles") -> list[list[tuple[int, Any]]] | None:
+        """Return for each set, as JSON, the partitions that are others than before, by number.
+
+        None if there is more that differs.
+        """
+        if self.kinds != before.kinds:
+            return None
+        return [
+            [
+                (at, _partition_to_json(each))
+                for at, (each, known) in enumerate(zip(new.partitions, old.partitions, strict=True))
+                if each is not known
+            ]
+            for new, old in zip(self.sets, before.sets, strict=True)
+        ]
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """What the files have beside the partitions."""
+        sets = [(each.orders, each.partitioning, each.examined) for each in self.sets]
+        return self.relation.types, sets
+
+    def with_difference(self, difference: Sequence[Sequence[tuple[int, Any]]]) -> Self:
+        """Return the files with the partitions that `difference` has described."""
+        sets = (
+            each.with_partitions({at: _partition_from_json(found) for at, found in changed})
+            for each, changed in zip(self.sets, difference, strict=True)
+        )
+        return replace(self, sets=tuple(sets))
+
     @classmethod
     def from_json(cls, root: str, relation: Relation, found: Mapping[str, Any]) -> Self | None:
         """Return the files that `to_json` described, None if they are of other types."""

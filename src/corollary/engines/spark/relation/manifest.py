@@ -1,13 +1,17 @@
 """The files of partitioned relations as part of an index: named in it, and neither read nor copied.
 
-A file of the partition `base` is called `base~file` there; that of a change, `change~`. One more
-file, the manifest, says what they are.
+A file of the partition `base` is called `base~file` there; that of a change, `change~`. The
+*manifest* says what they are, by difference, so that an index costs what has changed:
+
+    manifest-ID~       all relations, as they were once; the indexes since name the same file
+    partitions.json    the name of that file, and by relation the partitions that are others now
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +21,129 @@ from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, IndexPlaces
 from corollary.core.program import Relation
 from corollary.engines.spark.relation.fetched_files import note_origins, origins_of
 from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.open_partition import new_name
+from corollary.errors import WarehouseError
 
 MANIFEST = "partitions.json"
 """The file of an index that describes partitioned relations."""
 
+REWRITE_DIVISOR = 4
+"""When one in so many partitions is another, all relations are described anew."""
 
-def save_files(relations: Iterable[PartitionedFiles]) -> Iterator[tuple[str, bytes | Path]]:
-    """Yield the files of relations by the names that they have in an index.
 
-    Those that several relations share, since one is a copy of another, are yielded once.
+class Manifest:
+    """What the last index says of partitioned relations.
+
+    Attributes:
+        base: the file below the root that describes all of them, None if there is none.
     """
-    described = {}
-    known: set[str] = set()
-    for files in relations:
-        names, known = sorted(files.files - known), known | files.files
-        for name in names:
-            path = Path(files.root) / name
-            if (origins := origins_of(files.root, name)) is not None:
-                for file in sorted(origins):
-                    yield f"{name}{PARTITION_SEPARATOR}{file}", path / file
-            elif path.is_dir():
-                for each in sorted(path.iterdir()):
-                    yield f"{name}{PARTITION_SEPARATOR}{each.name}", each
-            else:
-                yield f"{name}{PARTITION_SEPARATOR}", path
-        described[files.relation.name] = files.to_json()
-    if described:
-        yield MANIFEST, json.dumps(described).encode()
+
+    def __init__(self) -> None:
+        self.base: str | None = None
+        self._checksum = ""
+        self._described: dict[str, PartitionedFiles] = {}
+        """The relations that the base describes."""
+        self._names: dict[str, tuple[str, ...]] = {}
+        """The files of each directory; a single file has none."""
+
+    def save(self, relations: Sequence[PartitionedFiles]) -> Iterator[tuple[str, bytes | Path]]:
+        """Yield the files of relations by the names that they have in an index.
+
+        Those that several relations share, since one is a copy of another, are yielded once.
+        """
+        if not relations:
+            return
+        root, before = Path(relations[0].root), self._names
+        self._names = {
+            name: before[name] if name in before else _file_names(root, name)
+            for name in sorted(set[str]().union(*(each.files for each in relations)))
+        }
+        for name, files in self._names.items():
+            for file in files:
+                yield f"{name}{PARTITION_SEPARATOR}{file}", root / name / file
+            if not files:
+                yield f"{name}{PARTITION_SEPARATOR}", root / name
+        described = self._differences(relations)
+        if described is None:
+            self.base = new_name("manifest")
+            self._described = {each.relation.name: each for each in relations}
+            every = {name: each.to_json() for name, each in self._described.items()}
+            data = json.dumps(every).encode()
+            (root / self.base).write_bytes(data)
+            self._checksum = sha256(data).hexdigest()
+            described = {each.relation.name: [()] * len(each.sets) for each in relations}
+        yield f"{self.base}{PARTITION_SEPARATOR}", root / str(self.base)
+        found = {"base": self.base, "checksum": self._checksum, "relations": described}
+        yield MANIFEST, json.dumps(found).encode()
+
+    def _differences(self, relations: Iterable[PartitionedFiles]) -> dict[str, Any] | None:
+        """Return how relations differ from the base, None if they should be described anew."""
+        found: dict[str, Any] = {}
+        count = changed = 0
+        for files in relations:
+            known = self._described.get(files.relation.name)
+            difference = None if known is None else files.difference(known)
+            if difference is None:
+                return None
+            found[files.relation.name] = difference
+            changed += sum(map(len, difference))
+            count += sum(len(each.partitions) for each in files.sets)
+        return found if self.base and changed * REWRITE_DIVISOR <= count else None
+
+    def restore(
+        self,
+        root: Path,
+        relations: Mapping[str, Relation],
+        files: Mapping[str, pa.Buffer],
+        paths: IndexPlaces,
+    ) -> dict[str, PartitionedFiles]:
+        """Return the files of relations that an index describes, each with a second name in a root.
+
+        Those that are not in a directory are noted there, and fetched when they are opened.
+        Relations that are not declared, or with other types, are left out.
+
+        Raises:
+            WarehouseError: the description cannot be read, or is damaged.
+        """
+        if MANIFEST not in files:
+            return {}
+        described: dict[str, Any] = json.loads(files[MANIFEST].to_pybytes())
+        base = str(described.get("base"))
+        place = paths.get(f"{base}{PARTITION_SEPARATOR}")
+        if place is None:  # it is gone, or the index was written in another way
+            return {}
+        data, found = _read(place), {}
+        self.base, self._checksum = base, described["checksum"]
+        if sha256(data).hexdigest() != self._checksum:
+            raise WarehouseError.damaged(place)
+        every = json.loads(data)
+        for name, difference in described["relations"].items():
+            relation = relations.get(name)
+            known = relation and PartitionedFiles.from_json(str(root), relation, every[name])
+            if known:
+                self._described[name] = known
+                found[name] = known.with_difference(difference)
+        _link_files(root, {base}.union(*(each.files for each in found.values())), paths)
+        return found
 
 
-def restore_files(
-    root: Path,
-    relations: Mapping[str, Relation],
-    files: Mapping[str, pa.Buffer],
-    paths: IndexPlaces,
-) -> dict[str, PartitionedFiles]:
-    """Return the files of relations that an index describes, each with a second name in a root.
+def _file_names(root: Path, name: str) -> tuple[str, ...]:
+    """Return the names of the files of a directory; none if it is a file."""
+    if (origins := origins_of(root, name)) is not None:
+        return tuple(sorted(each for each in origins if each))
+    path = root / name
+    return tuple(sorted(each.name for each in path.iterdir())) if path.is_dir() else ()
 
-    Those that are not in a directory are noted there, and fetched when they are opened. Relations
-    that are not declared, or with other types, are left out.
-    """
-    if MANIFEST not in files:
-        return {}
-    described: dict[str, Any] = json.loads(files[MANIFEST].to_pybytes())
-    found = {}
-    for name, each in described.items():
-        relation = relations.get(name)
-        restored = relation and PartitionedFiles.from_json(str(root), relation, each)
-        if restored:
-            found[name] = restored
-    wanted = {name for each in found.values() for name in each.files}
+
+def _read(place: Path | FileOrigin) -> bytes:
+    try:
+        return place.read_bytes() if isinstance(place, Path) else bytes(place.read_buffer())
+    except OSError as error:
+        raise WarehouseError.cannot_read(place, error) from None
+
+
+def _link_files(root: Path, wanted: set[str], paths: IndexPlaces) -> None:
+    """Give files of an index a second name in a root; note where those are that are not here."""
     origins: dict[str, dict[str, FileOrigin]] = {}
     for name, path in paths.items():
         owner, _, file = name.partition(PARTITION_SEPARATOR)
@@ -80,7 +157,6 @@ def restore_files(
         _link(path, target)
     for owner, each in origins.items():
         note_origins(root, owner, each)
-    return found
 
 
 def _link(source: Path, target: Path) -> None:
