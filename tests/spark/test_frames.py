@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import corollary
-from corollary.core.arrow import empty_table, from_python, schema_of, to_python
+from corollary.core.arrow import empty_table, from_python, to_python
+from corollary.core.engine import LocalTable
 from corollary.core.program import Directive, Relation
 from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, UNSIGNED, Kind, Type
 from corollary.core.values import decimal_value
@@ -32,6 +33,7 @@ from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 from support.selection import sampled
 from support.source_model import canonical, parquet
+from support.spark.in_process_partitions import RowsElsewhere
 
 FORMATS = ("parquet", "orc", "json")
 
@@ -347,12 +349,15 @@ def elsewhere(spark: Any) -> Any:
     return session
 
 
+@pytest.mark.parametrize("kind", [LocalTable, RowsElsewhere])
 @given(st.lists(ROW_WITH_NULLS, max_size=6))
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
-def test_every_type_there_and_back(elsewhere: Any, tmp_path: Path, rows: list[Any]) -> None:
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+def test_every_type_there_and_back(
+    elsewhere: Any, tmp_path: Path, kind: type[LocalTable], rows: list[Any]
+) -> None:
     rows = [*rows, *EDGES, (None,) * 9]
     table = from_python(rows, ALL)
-    shown = SparkFrames(elsewhere).create_frame(table, schema_of(ALL), view="every_type")
+    shown = SparkFrames(elsewhere).create_frame([(kind(table), {})], ALL, view="every_type")
     assert [kind for _, kind in shown.dtypes] == [
         *("string", "bigint", "decimal(20,0)", "double", "decimal(38,4)", "decimal(5,2)"),
         *("boolean", "date", "timestamp"),
@@ -369,16 +374,20 @@ def test_every_type_through_files(
     said = {"format": format_, "filename": f"out{next(numbers)}"}
     table = from_python([*rows, *EDGES], FIXED)
     output = Directive("output", "p", (("IO", "spark"), *said.items()))
-    SparkFrames(elsewhere).write(table, FIXED, output, tmp_path / said["filename"])
+    SparkFrames(elsewhere).write(LocalTable(table), FIXED, output, tmp_path / said["filename"])
     assert read_back(elsewhere, FIXED, tmp_path, **said) == keys(to_python(table))
 
 
 def test_a_frame_without_rows(spark: Any) -> None:
-    found = SparkFrames(spark).create_frame(from_python([], ALL), schema_of(ALL))
+    empty, frames = LocalTable(from_python([], ALL)), SparkFrames(spark)
+    found = frames.create_frame([(empty, {})], ALL)
     assert found.count() == 0
     assert len(found.columns) == 9
-    split = pa.concat_tables([from_python([], ALL), from_python([EDGES[0]], ALL)])
-    assert SparkFrames(spark).create_frame(split, schema_of(ALL)).count() == 1
+    split = LocalTable(pa.concat_tables([empty.rows, from_python([EDGES[0]], ALL)]))
+    assert frames.create_frame([(split, {})], ALL).count() == 1
+    both = [(RowsElsewhere(split.rows), {}), (split, {}), (empty, {})]
+    assert frames.create_frame(both, ALL).count() == 2
+    assert frames.create_frame(both, ALL).schema == found.schema
 
 
 def test_spark_stays_off_where_nothing_is_read_through_it(tmp_path: Path) -> None:

@@ -290,6 +290,9 @@ class FileOrigin(Protocol):
         """Return the content."""
 
 
+Portion = Callable[[], Iterator["pa.Table"]]
+"""Yields some of the tuples of a handle where it is called; it travels pickled."""
+
 IndexPlaces = Mapping[str, Path | FileOrigin]
 """Files of an index by name: a file, or where it is fetched from."""
 
@@ -318,6 +321,12 @@ class TableHandle(Protocol):
 
         For distributed tuples it runs where they are, so it must be picklable, and may be called
         more than once for the same partition.
+        """
+
+    def portions(self) -> "Sequence[Portion] | None":
+        """Return what yields the tuples in tasks, as long as the handle is there.
+
+        None if they are in this process.
         """
 
 
@@ -397,6 +406,10 @@ class LocalHandle(ABC):
     def map_partitions(self, function: "Callable[[pa.Table], MapResult]") -> list[MapResult]:
         """Return the result of a function for the tuples."""
         return [function(self.table())]
+
+    def portions(self) -> None:
+        """Return None: the tuples are here."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

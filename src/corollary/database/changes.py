@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from corollary.analysis.bags import COPIES_COLUMN, rows_name
 from corollary.analysis.relevance import BOTH_SIGNS, Signs
-from corollary.core.arrow import empty_table, from_python, schema_of, sort_rows, to_python
+from corollary.core.arrow import empty_table, from_python, sort_rows, to_python
 from corollary.core.engine import Engine, LocalTable, TableHandle
 from corollary.core.once import in_order
 from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
+from corollary.core.records.record_structs import TEXT
 from corollary.core.states import CHANGES, State
 from corollary.core.types import Type
 from corollary.core.values import value_to_json
@@ -95,10 +96,9 @@ class Change:
 
         Tuples that went with columns that are no more are not in it.
         """
-        sides = [(self.added, "insert"), *([] if self.before else [(self.removed, "delete")])]
         tables = [
             table.append_column(CHANGE_TYPE, pa.array([kind] * table.num_rows, pa.string()))
-            for table, kind in sides
+            for table, kind in ((handle.table(), kind) for handle, kind in self._sides)
         ]
         return pa.concat_tables(tables)
 
@@ -106,11 +106,20 @@ class Change:
         """Return both as one pandas frame, with the column `_change_type`."""
         return self.arrow().to_pandas()
 
-    @checked(view=str)
-    def spark(self, view: str | None = None) -> Any:
-        """Return both as one Spark frame with `_change_type`; `view` names a temp view of it."""
-        kind = pa.field(CHANGE_TYPE, pa.string(), nullable=False)
-        return self._frames.create_frame(self.arrow(), schema_of(self.relation).append(kind), view)
+    @checked(view=str, records=str)
+    def spark(self, view: str | None = None, records: str = TEXT) -> Any:
+        """Return both as one Spark frame with `_change_type`; `view` names a temp view of it.
+
+        Many tuples are read by tasks, from the files of the commit.
+        """
+        parts = [(handle, {CHANGE_TYPE: pa.scalar(kind)}) for handle, kind in self._sides]
+        return self._frames.create_frame(parts, self.relation, view, records)
+
+    @property
+    def _sides(self) -> list[tuple[TableHandle, str]]:
+        """The tuples with the columns that there are, and what has become of them."""
+        gone = [] if self.before else [(self._removed, "delete")]
+        return [(self._added, "insert"), *gone]
 
     @checked(max_rows=COUNT)
     def as_json(self, max_rows: int = JSON_MAX_ROWS) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Engines by name, and frames of the Spark session that the user works in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.engine import Engine, MapResult, bulk_mode
+from corollary.core.engine import Engine, MapResult, TableHandle, bulk_mode
 from corollary.core.program import Directive, Relation
+from corollary.core.records.record_structs import TEXT
 from corollary.data_class import dataclass
 from corollary.database.options import (
     ENGINES,
@@ -110,7 +111,7 @@ class SparkFrames:
         return map_input(self.spark, directive, paths, columns, function)
 
     def write(
-        self, table: "pa.Table", relation: Relation, directive: Directive, path: Path | None
+        self, tuples: TableHandle, relation: Relation, directive: Directive, path: Path | None
     ) -> None:
         """Write the rows of a relation to what an `.output` names.
 
@@ -119,14 +120,31 @@ class SparkFrames:
         """
         from corollary.engines.spark.frames import write_output
 
-        write_output(self.spark, table, relation, directive, path)
+        write_output(self.spark, tuples, relation, directive, path)
 
-    def create_frame(self, table: "pa.Table", schema: "pa.Schema", view: str | None = None) -> Any:
-        """Return rows as a frame of the session, and show it as a temp view if asked.
+    def create_frame(
+        self,
+        parts: "Iterable[tuple[TableHandle, Mapping[str, pa.Scalar]]]",
+        relation: Relation,
+        view: str | None = None,
+        records: str = TEXT,
+    ) -> Any:
+        """Return tuples as a frame of the session, and show it as a temp view if asked.
+
+        Args:
+            parts: tuples, with the values of columns that follow theirs.
+            relation: of the tuples.
+            view: the name of the temp view.
+            records: "text", or "struct" for records as structs.
 
         Raises:
-            InputError: the name is not valid for a view, or Spark is missing.
+            InputError: the name is not valid for a view, there are no structs for a type, or Spark
+                is missing.
         """
-        from corollary.engines.spark.frames import make_frame
+        from corollary.engines.spark.frames import FrameRows, make_frame
 
-        return make_frame(self.spark, table, schema, view)
+        made = [
+            (tuples, FrameRows(relation, records, tuple(constants.items())))
+            for tuples, constants in parts
+        ]
+        return make_frame(self.spark, made, view)

@@ -12,6 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
+
+from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.logic import Literal
 from corollary.core.once import in_order, stored_relations
@@ -49,8 +52,6 @@ from corollary.warehouse.stale_snapshots import stale_snapshots
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.publisher import PublishResult
 
@@ -412,8 +413,8 @@ class WarehouseStore:
         digest = self.warehouse.catalog.find_key_digest(idempotency)
         return Replay(found.number, self.changes_of(found), stats, alerts, digest)
 
-    def changes_of(self, commit: Commit) -> Changes:
-        """Return what a commit changed."""
+    def changes_of(self, commit: Commit, tasks: TaskPool | None = None) -> Changes:
+        """Return what a commit changed; tasks read what is large, if there are any."""
         program = program_of_layout(self.warehouse.catalog.program(commit.program).layout)
         relations = program.relations
         found: dict[str, Change] = {}
@@ -423,18 +424,30 @@ class WarehouseStore:
             if relation is None or not relation.is_declared:
                 continue
             if stored.added or stored.removed:
-                delta = self.warehouse.read_change(stored)
-                kept = LocalTable(delta.added), LocalTable(delta.removed)
+                kept = self._kept_change(stored, relation, tasks)
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
             elif not relation.is_stored:  # it was watched, and has not changed
                 watched.add(relation.name)
         return Changes.of(found, program, watched, self._frames)
 
-    def changes_at(self, number: int) -> Changes:
+    def _kept_change(
+        self, stored: StoredChange, relation: Relation, tasks: TaskPool | None
+    ) -> tuple[TableHandle, TableHandle]:
+        """Return handles on the tuples that a change has added and removed."""
+        change = self._read_change(stored, relation, tasks)
+        if isinstance(change, RelationDelta):
+            return LocalTable(change.added), LocalTable(change.removed)
+        if isinstance(change, ChangeHandles):
+            assert change.removed is not None
+            return change.added, change.removed
+        every = LocalTable(change) if isinstance(change, pa.Table) else change
+        return every, LocalTable(empty_table(relation))
+
+    def changes_at(self, number: int, tasks: TaskPool | None = None) -> Changes:
         """Return what a commit that is kept changed."""
         commit = self.warehouse.commit_at(number)
         assert commit is not None
-        return self.changes_of(commit)
+        return self.changes_of(commit, tasks)
 
     def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit."""

@@ -1,7 +1,7 @@
 """Rows with copies: a table that has each row once, with its count in the last column, and back."""
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Generic
 
 import numpy as np
@@ -11,12 +11,15 @@ import pyarrow as pa
 from corollary.analysis.bags import COPIES_COLUMN
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
-from corollary.core.engine import LocalHandle, MapResult, TableHandle
+from corollary.core.engine import LocalHandle, MapResult, Portion, TableHandle
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.row_words import Words, row_words
 
 Counts = npt.NDArray[np.int64]
+
+REPEATED_MAX_ROWS = 1 << 18
+"""Tasks make no more copies than this at once."""
 
 
 def repeat_rows(counted: pa.Table) -> pa.Table:
@@ -221,13 +224,7 @@ class CopiesHandle:
 
     def slices(self, max_rows: int) -> Iterator[pa.Table]:
         """Yield the rows, in order, in tables of no more than `max_rows`; at least one table."""
-        for counted in self.counted.slices(max_rows):
-            rows, counts = split_counts(counted)
-            ends = np.cumsum(np.maximum(counts, 0))
-            total = int(ends[-1]) if len(ends) else 0
-            for start in range(0, max(total, 1), max_rows):
-                wanted = np.arange(start, min(start + max_rows, total))
-                yield rows.take(index_array(np.searchsorted(ends, wanted, side="right")))
+        yield from _repeat_slices(self.counted.slices(max_rows), max_rows)
 
     @property
     def is_distributed(self) -> bool:
@@ -237,6 +234,26 @@ class CopiesHandle:
     def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
         """Return the results of a function for each partition of the rows."""
         return self.counted.map_partitions(_OnCopies(function))
+
+    def portions(self) -> Sequence[Portion] | None:
+        """Return what yields the rows of each portion of their counts."""
+        counted = self.counted.portions()
+        return None if counted is None else [partial(_repeat_portion, each) for each in counted]
+
+
+def _repeat_portion(counted: Portion) -> Iterator[pa.Table]:
+    return _repeat_slices(counted(), REPEATED_MAX_ROWS)
+
+
+def _repeat_slices(tables: Iterable[pa.Table], max_rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of tables as often as they count, no more than some of them at once."""
+    for counted in tables:
+        rows, counts = split_counts(counted)
+        ends = np.cumsum(np.maximum(counts, 0))
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, max(total, 1), max_rows):
+            wanted = np.arange(start, min(start + max_rows, total))
+            yield rows.take(index_array(np.searchsorted(ends, wanted, side="right")))
 
 
 @dataclass(frozen=True, slots=True)

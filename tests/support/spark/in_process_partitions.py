@@ -6,6 +6,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ class RowsElsewhere(LocalTable):
         middle = self.rows.num_rows // 2
         first = self.rows.slice(0, middle + self.overlap)
         return [function(first), function(self.rows.slice(middle))]
+
+    def portions(self) -> list[Any]:
+        return self.map_partitions(lambda piece: partial(iter, (piece,)))
 
 
 class RepeatedRows(RowsElsewhere):

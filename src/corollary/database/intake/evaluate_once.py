@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.console import Console, Phase
-from corollary.core.engine import Engine, Limits, within_seconds
+from corollary.core.engine import Engine, Limits, TableHandle, within_seconds
 from corollary.core.plans import Plan
 from corollary.core.program import Directive, NormalProgram, Program, Relation
 from corollary.core.spark_io import display_name, is_spark_io
@@ -153,9 +153,9 @@ class QueriedProgram(ReadAccess):
     def _size(self, _: str) -> int | None:
         return None
 
-    def _read(self, name: str) -> "pa.Table":
+    def _handle(self, name: str) -> TableHandle:
         self._load_facts()
-        return super()._read(name)
+        return super()._handle(name)
 
     def _recall_goal(self, _: str) -> "tuple[Relation, pa.Table] | None":
         return None
@@ -163,7 +163,7 @@ class QueriedProgram(ReadAccess):
     def _recall(self, *_: object) -> "SqlAnswer | None":
         return None
 
-    def _solve(self, asked: ResolvedGoal) -> "tuple[Relation, pa.Table]":
+    def _solve(self, asked: ResolvedGoal) -> tuple[Relation, TableHandle]:
         self._load_facts()
         return super()._solve(asked)
 
@@ -327,12 +327,13 @@ def write_results(
         if is_size(directive):
             outcome.sizes[relation.name] = size
         elif directive in targets:
-            table, path = handle.table(), targets[directive]
+            path = targets[directive]
             if is_spark_io(directive):
-                state.frames.write(table, relation, directive, path)
+                state.frames.write(handle, relation, directive, path)
                 shown = (Path() if path is None else places.outputs) / display_name(directive)
             else:
                 assert path is not None
+                table = handle.table()
                 if is_sqlite(directive):
                     databases.append(SqliteOutput(table, path, relation, directive))
                 else:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.arrow import schema_of, to_python
+from corollary.core.arrow import to_python
+from corollary.core.engine import LocalTable
 from corollary.core.program import Relation
 from corollary.core.records.record_rows import to_python_rows
 from corollary.data_class import dataclass
@@ -65,4 +66,4 @@ class SqlAnswer:
 
         It is also shown as a temp view if `view` names one.
         """
-        return self._frames.create_frame(self._table, schema_of(self.shape), view)
+        return self._frames.create_frame([(LocalTable(self._table), {})], self.shape, view)

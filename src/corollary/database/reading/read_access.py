@@ -8,7 +8,7 @@ from corollary.active.events import observed_change
 from corollary.analysis.phrases import suggest_name
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
-from corollary.core.arrow import schema_of
+from corollary.core.engine import TableHandle
 from corollary.core.logic import Literal, Variable
 from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
@@ -30,7 +30,7 @@ from corollary.database.store import Store
 from corollary.database.writing.day import unset_day
 from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
-from corollary.warehouse.copies import repeat_rows
+from corollary.warehouse.copies import CopiesHandle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +52,7 @@ class RelationView:
     name: str
     _columns: Callable[[str], Relation]
     _read: "Callable[[str], pa.Table]"
+    _handle: Callable[[str], TableHandle]
     _frames: SparkFrames
     _size: Callable[[str], int | None]
     _program: Callable[[], NormalProgram]
@@ -85,17 +86,22 @@ class RelationView:
         """Return the tuples as a pandas frame."""
         return self.arrow().to_pandas()
 
-    @checked(view=str)
-    def spark(self, view: str | None = None) -> Any:
+    @checked(view=str, records=str)
+    def spark(self, view: str | None = None, records: str = TEXT) -> Any:
         """Return the tuples as a frame of the Spark session that was passed, or of a local one.
 
-        It is also shown as a temp view if `view` names one, with the tuples of now.
+        Tasks read those that are not on the driver. Later commits do not show.
+
+        Args:
+            view: the name of a temp view that shows the frame, if any.
+            records: "text", or "struct" for records as structs.
         """
-        return self._frames.create_frame(self.arrow(), schema_of(self.shape), view)
+        tuples = self._handle(self.name)
+        return self._frames.create_frame([(tuples, {})], self.shape, view, records)
 
     def __len__(self) -> int:
         known = None if self.name in self._program().bags else self._size(self.name)
-        return int(self.arrow().num_rows) if known is None else known
+        return len(self._handle(self.name)) if known is None else known
 
 
 def no_history() -> InputError:
@@ -129,6 +135,7 @@ class ReadAccess(WhyAccess):
             name,
             self._columns,
             self._read,
+            self._handle,
             self._state.frames,
             self._size,
             lambda: self._state.loaded.normal,
@@ -149,18 +156,23 @@ class ReadAccess(WhyAccess):
         return readable_relation(self._state.loaded.normal, name)
 
     def _read(self, name: str) -> "pa.Table":
-        """Return the tuples of a relation, with their copies; a virtual one is computed."""
+        """Return the tuples of a relation, with their copies."""
+        with self._state.lock:
+            table, relation = self._handle(name).table(), self._columns(name)
+            return table.rename_columns(list(relation.columns)) if relation.arity else table
+
+    def _handle(self, name: str) -> TableHandle:
+        """Return a handle on the tuples of a relation, with copies; a virtual one is computed."""
         with self._state.lock:
             relation = self._columns(name)
             rows = self._state.loaded.normal.bags.get(name)
             if rows is not None:
-                return repeat_rows(self._read(rows))
+                return CopiesHandle(self._handle(rows))
             if self._is_computed(relation):
                 slots = tuple(Variable(f"v{at}", each) for at, each in enumerate(relation.types))
                 whole = ResolvedGoal(Literal(name, slots), self._state.loaded.normal, is_atom=True)
-                answers = self._solve(whole)[1]
-                return answers.rename_columns(list(relation.columns)) if relation.arity else answers
-            return self._state.engine.read(name)
+                return self._solve(whole)[1]
+            return self._state.engine.handle(name)
 
     @checked(goal=str, limit=int, records=str)
     def query(
@@ -193,7 +205,8 @@ class ReadAccess(WhyAccess):
                 return found
             asked = read_goal(self._state.loaded, goal)
             self._refuse_unset_day(asked)
-            return self._solve(asked)
+            relation, answers = self._solve(asked)
+            return relation, answers.table()
 
     def _recall_goal(self, text: str) -> "tuple[Relation, pa.Table] | None":
         """Answer a goal by the plan of an earlier one; None if there is no such plan."""
@@ -287,8 +300,8 @@ class ReadAccess(WhyAccess):
         with state.lock, bounded_question(state.limits):
             self.refresh()
             question, asked = self._read_question(tree, place)
-            relation, table = self._solve(asked)
-            rows = finish_answer(table, question, has_counts=question.is_bag)
+            relation, answers = self._solve(asked)
+            rows = finish_answer(answers.table(), question, has_counts=question.is_bag)
         return SqlAnswer(
             answer_shape(relation.types, question), rows, state.frames, question.is_ordered
         )
@@ -316,7 +329,7 @@ class ReadAccess(WhyAccess):
         if TODAY_RELATION in asked.program.relations and TODAY_RELATION not in known:
             raise unset_day()
 
-    def _solve(self, asked: ResolvedGoal) -> "tuple[Relation, pa.Table]":
+    def _solve(self, asked: ResolvedGoal) -> tuple[Relation, TableHandle]:
         state = self._state
         if asked.is_atom:
             self._store.log_query(asked.literal)
@@ -326,7 +339,7 @@ class ReadAccess(WhyAccess):
             state.console.enter(Phase.EVALUATE)
             try:
                 state.engine.run(plan, ProgressRecorder(state.console), state.limits)
-                return answers, state.engine.read(answers.name)
+                return answers, state.engine.handle(answers.name)
             finally:
                 state.console.enter(Phase.OTHER)
 
@@ -394,7 +407,7 @@ class ReadAccess(WhyAccess):
         Raises:
             WarehouseError: there is no such commit, or it is no longer kept.
         """
-        return self._history.changes_at(commit)
+        return self._history.changes_at(commit, self._state.engine.tasks)
 
     @checked(relation=str, since=COUNT, upto=COUNT)
     def feed(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from corollary.active.events import observed_change
+from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
 from corollary.database.access.grants import Grants, require_grant, unknown_relation
 from corollary.database.arguments import COUNT, checked
@@ -136,9 +137,9 @@ class Reader(ReadAccess):
         self._require_existing(name)
         return super()._columns(name)
 
-    def _read(self, name: str) -> "pa.Table":
+    def _handle(self, name: str) -> TableHandle:
         self._require_existing(name)
-        return self._without_details([name], partial(super()._read, name))
+        return self._without_details([name], partial(super()._handle, name))
 
     @checked(goal=str)
     def answers(self, goal: str) -> "tuple[Relation, pa.Table]":

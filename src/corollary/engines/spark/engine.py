@@ -42,6 +42,7 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import recode_table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.exchange import build_partitions
+from corollary.engines.spark.frame_pins import framed_handles, release_frames
 from corollary.engines.spark.jobs import (
     SCAN_MAX_TUPLES,
     Execution,
@@ -193,8 +194,9 @@ class SparkEngine(LocalEngine):
         return self._placer.placement(size, lower, is_partitioned=is_partitioned)
 
     def close(self) -> None:
-        """Remove all files and release the session."""
-        self._resources.close()
+        """Remove all files that no frame reads, and release the session."""
+        release_frames()
+        self._resources.close([each for each in framed_handles() if each in self._handles])
 
     def _remote_steps(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
         if self._execution is not Execution.SPARK or not self._has_partitions(plan):
@@ -490,6 +492,7 @@ class SparkEngine(LocalEngine):
         if self._made_place is None or self._made_place.jobs.operations < self._next_sweep:
             return
         needed = self._files_in_use()
+        release_frames()
         for handle in self._handles:
             needed |= handle.source.files.paths
         with os.scandir(self._made_place.root) as entries:

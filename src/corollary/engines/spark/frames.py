@@ -16,25 +16,31 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import schema_of
-from corollary.core.engine import MapResult
+from corollary.core.arrow import empty_table
+from corollary.core.engine import MapResult, Portion, TableHandle
 from corollary.core.program import Directive, Relation
+from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.spark_io import CORRUPT_COLUMN, display_name, spark_options
+from corollary.data_class import dataclass
+from corollary.engines.spark.frame_pins import pin_files
 from corollary.engines.spark.session import describe_jobs, local_session, require_pyspark
 from corollary.errors import CorollaryError, InputError, redact_password
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 HOLDS_COLUMN = "holds"
 MAPPED_ROWS = 1 << 20
 """A function is applied to about so many rows of an input at once."""
+BATCH_ROWS = 1 << 16
+"""The number of rows of the batches that tasks hand to Spark."""
 UNSIGNED_TYPE = pa.decimal128(20, 0)
 """Spark has no unsigned integers."""
 
@@ -163,40 +169,138 @@ def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
+# --- tuples as frames ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRows:
+    """Gives tuples the columns of a frame, here or in a task.
+
+    Attributes:
+        relation: of the tuples.
+        records: whether records are texts or structs.
+        constants: columns that follow, each of one value.
+    """
+
+    relation: Relation
+    records: str = TEXT
+    constants: tuple[tuple[str, pa.Scalar], ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, in types that Spark has."""
+        fields = [pa.field(name, each.type, nullable=False) for name, each in self.constants]
+        fields = [
+            *with_records(empty_table(self.relation), self.relation, self.records).schema,
+            *fields,
+        ]
+        spark = [field.with_type(_spark_type(field.type)) for field in fields]
+        return pa.schema(spark or [pa.field(HOLDS_COLUMN, pa.bool_())])
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Return tuples as a table that Spark takes."""
+        count, schema = table.num_rows, self.schema
+        if self.relation.types:
+            # By position: columns may have got other names since.
+            named = table.rename_columns(list(self.relation.columns))
+            table = with_records(named, self.relation, self.records)
+        columns = [*table.columns, *(pa.repeat(each, count) for _, each in self.constants)]
+        columns = columns or [pa.repeat(pa.scalar(True), count)]
+        return pa.Table.from_arrays(
+            [each.cast(field.type) for each, field in zip(columns, schema, strict=True)],
+            schema=schema,
+        )
+
+
+def _spark_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type of values in a frame; Spark has no unsigned integers."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_spark_type(field.type)) for field in type_])
+    return UNSIGNED_TYPE if type_ == pa.uint64() else type_
+
+
+FrameParts = Sequence[tuple[TableHandle, FrameRows]]
+"""What a frame has: tuples, and the columns that are made of them, which are the same for all."""
+
+
 def make_frame(
-    spark: "SparkSession | None", table: pa.Table, schema: pa.Schema, view: str | None = None
+    spark: "SparkSession | None", parts: FrameParts, view: str | None = None
 ) -> "DataFrame":
-    """Return a frame of the user's session.
+    """Return tuples as a frame of the user's session.
+
+    Those of this process become a local relation; others are read by tasks, and their files stay
+    as long as a plan reads them.
 
     Args:
         spark: the session of the user; None for the local one.
-        table: the rows.
-        schema: of the relation that they are of.
+        parts: the tuples.
         view: the name of a temp view of the frame to create, if any.
 
     Raises:
         InputError: `C0989`, a view cannot have this name.
     """
     with _reported("C0989", f"Spark cannot show `{view}`", None):
-        # Spark loses rows that follow an empty chunk.
-        frame = arrow_frame(_session(spark), _to_spark(table, schema).combine_chunks())
+        session = _session(spark)
+        here, frames = [], []
+        for handle, make_rows in parts:
+            portions = handle.portions()
+            if portions is None:
+                here.append(make_rows(handle.table()))
+            else:
+                schema = _spark_schema(make_rows.schema)
+                frames.append(portion_frame(session, portions, make_rows, schema))
+                pin_files(frames[-1], handle, has_view=view is not None)
+        if here and (not frames or any(each.num_rows for each in here)):
+            # Spark loses rows that follow an empty chunk.
+            frames.append(arrow_frame(session, pa.concat_tables(here).combine_chunks()))
+        frame = reduce(lambda one, other: one.unionAll(other), frames)
         if view is not None:
             frame.createOrReplaceTempView(view)
         return frame
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPortions:
+    """Reads portions of tuples in tasks; Spark calls it with batches of their numbers."""
+
+    portions: Sequence[Portion]
+    make_rows: Callable[[pa.Table], pa.Table]
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some portions."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for table in self.portions[number]():
+                    yield from self.make_rows(table).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def portion_frame(
+    session: "SparkSession",
+    portions: Sequence[Portion],
+    make_rows: Callable[[pa.Table], pa.Table],
+    schema: "StructType | str",
+) -> "DataFrame":
+    """Return a frame of tuples that tasks read, a task for each portion."""
+    numbers = session.range(0, len(portions), 1, max(1, len(portions)))
+    return numbers.mapInArrow(ReadPortions(portions, make_rows), schema)
+
+
+def _spark_schema(schema: pa.Schema) -> "StructType":
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
 def arrow_frame(session: "SparkSession", table: pa.Table) -> "DataFrame":
     """Return a table as a frame; of one without rows, Connect asks for the schema."""
     if table.num_rows:
         return session.createDataFrame(table)
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return session.createDataFrame([], from_arrow_schema(table.schema))
+    return session.createDataFrame([], _spark_schema(table.schema))
 
 
 def write_output(
     spark: "SparkSession | None",
-    table: pa.Table,
+    tuples: TableHandle,
     relation: Relation,
     directive: Directive,
     path: Path | None,
@@ -207,7 +311,7 @@ def write_output(
         InputError: `C0989`, Spark cannot write it.
     """
     format_, name = directive.parameter("format"), directive.parameter("table")
-    frame = make_frame(spark, table, schema_of(relation))
+    frame = make_frame(spark, [(tuples, FrameRows(relation))])
     with (
         _reported("C0989", f"Spark cannot write `{display_name(directive)}`", directive),
         describe_jobs(frame.sparkSession, f"write {relation.name} to {display_name(directive)}"),
@@ -273,16 +377,6 @@ def _select(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> 
         return None
     quoted = ["`" + name.replace("`", "``") + "`" for name in present]
     return frame.select(*quoted)
-
-
-def _to_spark(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows in the types that Spark has."""
-    if not schema.names:
-        return pa.table({HOLDS_COLUMN: pa.array([True] * table.num_rows, pa.bool_())})
-    fields = [
-        field.with_type(UNSIGNED_TYPE) if field.type == pa.uint64() else field for field in schema
-    ]
-    return table.cast(schema).cast(pa.schema(fields))
 
 
 # --- errors of Spark -----------------------------------------------------------------------------

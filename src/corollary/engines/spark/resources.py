@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from corollary.engines.scratch_directory import ScratchDirectory
 from corollary.engines.spark.jobs import Task
@@ -25,6 +26,9 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
+
+_READ_DIRECTORIES: "WeakKeyDictionary[object, ScratchDirectory]" = WeakKeyDictionary()
+"""By handles that frames read: the directories of engines that were closed."""
 
 MISSING_PACKAGE = "No module named 'corollary"
 
@@ -152,8 +156,8 @@ class SparkResources:
         """Run a job with a task for each number; return what they return, in this order."""
         return self.runner.run(task, numbers, title)
 
-    def close(self) -> None:
-        """Release the session, and remove the directory."""
+    def close(self, readers: Iterable[object] = ()) -> None:
+        """Release the session, and remove the directory, or let it go with the last reader."""
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -161,5 +165,8 @@ class SparkResources:
             release_session(self._session)
             self._session = None
         if self._directory is not None:
-            self._directory.close()
+            kept = dict.fromkeys(readers, self._directory)
+            _READ_DIRECTORIES.update(kept)
+            if not kept:
+                self._directory.close()
             self._directory = None

@@ -7,13 +7,14 @@ import secrets
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import empty_table, schema_of
-from corollary.core.engine import MapResult, TableHandle, TaskPool, slice_table
+from corollary.core.engine import MapResult, Portion, TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.files import durable_files
@@ -107,6 +108,10 @@ class FileRows:
         use = UseOfRows(self.relation, function)
         return self.tasks.run(f"use {self.relation.name}", use, self.files)
 
+    def portions(self) -> Sequence[Portion]:
+        """Return what yields the tuples of each file, in the order of rows in it."""
+        return [partial(_read_rows, each, self.relation) for each in self.files]
+
 
 @dataclass(frozen=True, slots=True)
 class UseOfRows(Generic[MapResult]):
@@ -118,6 +123,10 @@ class UseOfRows(Generic[MapResult]):
     def __call__(self, file: RowsFile) -> MapResult:
         """Return the result for a file."""
         return self.function(file.read(self.relation))
+
+
+def _read_rows(file: RowsFile, relation: Relation) -> Iterator[pa.Table]:
+    yield file.read(relation)
 
 
 def table_of(rows: pa.Table | TableHandle) -> pa.Table:

@@ -12,8 +12,11 @@ from corollary.core.states import State
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.reading import partition_frame
-from corollary.engines.spark.bulk.spark_columns import column_names, tuples_to_spark
+from corollary.engines.spark.bulk.spark_columns import (
+    column_names,
+    partition_frame,
+    tuples_to_spark,
+)
 from corollary.engines.spark.bulk.step_queries import SHARED, StepQuery
 from corollary.engines.spark.bulk.udf_code import udf_code
 from corollary.engines.spark.bulk.writing import (

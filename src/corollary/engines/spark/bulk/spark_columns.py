@@ -1,20 +1,26 @@
 """The columns of relations in Spark's queries, from and to Arrow (`sql/spark_dialect.py`).
 
 Queries read values: the columns of a relation are `v0`, `v1`, … A relation without columns has one
-there, `unit`, which is always true.
+there, `unit`, which is always true. Of relations in partitions, tasks read the files.
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, canonical_floats
 from corollary.core.types import BOOL, Type
-from corollary.engines.spark.frames import UNSIGNED_TYPE
+from corollary.data_class import dataclass
+from corollary.engines.spark.frames import UNSIGNED_TYPE, portion_frame
+from corollary.engines.spark.relation.files import PartitionedFiles
+from corollary.engines.spark.relation.handle import partition_portions
 from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.query_frames import UNIT
 from corollary.sqlgen.spark_dialect import SPARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -57,3 +63,34 @@ def tuples_to_spark(table: pa.Table, types: Sequence[Type]) -> pa.Table:
     columns = [to_spark(each, type_) for each, type_ in zip(table.columns, types, strict=True)]
     # Spark loses rows that follow an empty chunk.
     return pa.Table.from_arrays(columns, names=column_names(types)).combine_chunks()
+
+
+@dataclass(frozen=True, slots=True)
+class ToQueryColumns:
+    """Gives columns the names and types that queries read; without names, rows of `unit`."""
+
+    names: tuple[str, ...]
+    types: tuple[Type, ...]
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Return a table that Spark takes."""
+        if not self.names:
+            return pa.table({UNIT: pa.repeat(pa.scalar(True), table.num_rows)})
+        arrays = map(to_spark, table.columns, self.types)
+        return pa.Table.from_arrays(list(arrays), names=list(self.names))
+
+
+def partition_frame(
+    session: "SparkSession",
+    files: PartitionedFiles,
+    columns: Sequence[int],
+    added: pa.Table,
+    removed: pa.Table,
+) -> "DataFrame":
+    """Return columns of a partitioned relation, with its open change, as a frame."""
+    every, all_types = column_names(files.relation.types), files.relation.types
+    names, types = tuple(every[at] for at in columns), tuple(all_types[at] for at in columns)
+    schema = schema_text(names, types) if names else schema_text([UNIT], ())
+    # Of a query that needs no column, the first one says how many rows there are.
+    portions = partition_portions(files, added, removed, columns or (0,))
+    return portion_frame(session, portions, ToQueryColumns(names, types), schema)
