@@ -1,0 +1,62 @@
+"""What tasks return to the driver: counts and names of files, however many rows a frame has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corollary
+from corollary.database.database import Database
+from support.spark.returned_bytes import ReturnedBytes
+
+FIRST, ROWS = 700_000, 1_000_000
+RETURNED_MAX = 1 << 20
+PROGRAM = """
+.decl event(id: number, kind: symbol)
+.input event(filename="events", format="parquet")
+.decl odd(id: number, kind: symbol)
+odd(i, k) :- event(i, k), i % 2 = 1.
+.decl even(id: number, kind: symbol) virtual
+even(i, k) :- event(i, k), i % 2 = 0.
+.decl named(kind: symbol) bag
+.input named(filename="named", format="parquet")
+"""
+
+
+def write(spark: Any, folder: Path, first: int, last: int) -> None:
+    rows = spark.range(first, last, 1, 2).selectExpr("id", "concat('k', id % 5) AS kind")
+    rows.write.mode("append").parquet(f"{folder}/events")
+    rows.selectExpr("concat('n', id % 10) AS kind").write.mode("append").parquet(f"{folder}/named")
+
+
+@pytest.fixture(scope="module")
+def events(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Database]]:
+    folder = tmp_path_factory.mktemp("events")
+    (folder / "p.dl").write_text(PROGRAM)
+    with corollary.open(folder / "w", spark=spark, placement="partitions") as db:
+        for bounds in ((0, FIRST), (FIRST, ROWS)):
+            write(spark, folder, *bounds)
+            db.run(folder / "p.dl", facts=folder)
+        yield folder, db
+
+
+CALLS = {
+    "relation": (lambda db: db.relation("event").spark(), ROWS),
+    "view": (lambda db: db.relation("odd").spark(), ROWS // 2),
+    "virtual": (lambda db: db.relation("even").spark(), ROWS // 2),
+    "bag": (lambda db: db.relation("named").spark(), ROWS),
+    "change": (lambda db: db.changes(2)["event"].spark(), ROWS - FIRST),
+}
+
+
+def test_frames_are_read_by_tasks(spark: Any, events: tuple[Path, Database]) -> None:
+    _, db = events
+    for name, (make, rows) in CALLS.items():
+        returned = ReturnedBytes(spark)
+        assert make(db).count() == rows, name
+        assert returned.total < RETURNED_MAX, (name, returned.by_job())
+    kinds = db.relation("event").spark().groupBy("kind").count().collect()
+    assert sorted(map(tuple, kinds)) == [(f"k{n}", ROWS // 5) for n in range(5)]
