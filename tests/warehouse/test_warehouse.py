@@ -479,6 +479,26 @@ def test_the_first_index_has_the_orders_that_changes_need(
         assert {*db._state.engine._tables["sale"].old_layers()} == orders  # type: ignore[attr-defined]
 
 
+def test_no_order_is_made_for_what_a_large_change_falls_back_to(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recomputation begins with the few products, and would look sales up by them."""
+    monkeypatch.setattr(state, "ARRANGED_MIN_TUPLES", 50)
+    with corollary.open(place, engine="local") as db:
+        db.load(
+            text=".decl sale(id: number, product: number, price: number)\n"
+            ".decl product(id: number, category: number)\n"
+            ".decl total(category: number, price: number)\n"
+            "total(c, n) :- product(_, c), n = sum x : { sale(_, p, x), product(p, c) }.\n"
+        )
+        with db.transaction() as tx:
+            tx.insert("product", [(number, number % 2) for number in range(7)])
+            tx.insert("sale", [(number, number % 7, number % 11) for number in range(99)])
+        store_of(db).fold(db._state)
+    with corollary.open(place, engine="local") as db:
+        assert {*db._state.engine._tables["sale"].old_layers()} == {(0, 1, 2)}  # type: ignore[attr-defined]
+
+
 def test_a_relation_that_the_index_does_not_have_is_folded_soon(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -485,8 +485,8 @@ def steps_of(plan: Plan) -> Iterator[Step]:
         yield from steps_inside(steps)
 
 
-def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps, and those inside them."""
+def steps_inside(steps: Iterable[Step], *, with_fallbacks: bool = True) -> Iterator[Step]:
+    """Yield steps, and those inside them, perhaps without what is done beyond a budget."""
     work = [*steps][::-1]
     while work:
         step = work.pop()
@@ -497,16 +497,19 @@ def steps_inside(steps: Iterable[Step]) -> Iterator[Step]:
             case Accumulate(steps=steps) | CompareWindows(steps=steps):
                 work.extend(reversed(steps))
             case Within(steps=steps, otherwise=otherwise):
-                work.extend(reversed((*steps, *(otherwise or ()))))
+                work.extend(
+                    reversed((*steps, *(otherwise if otherwise and with_fallbacks else ())))
+                )
             case _:
                 pass
 
 
-def pipelines_of(plan: Plan) -> Iterator[Pipeline]:
-    """Yield every pipeline of a plan."""
-    for step in steps_of(plan):
-        if isinstance(step, Derive):
-            yield from step.pipelines
+def pipelines_of(plan: Plan, *, with_fallbacks: bool = True) -> Iterator[Pipeline]:
+    """Yield every pipeline of a plan, perhaps without those that run beyond a budget."""
+    for steps in plan.procedures.values():
+        for step in steps_inside(steps, with_fallbacks=with_fallbacks):
+            if isinstance(step, Derive):
+                yield from step.pipelines
 
 
 def references_read(plan: Plan) -> Iterator[Reference]:

@@ -337,8 +337,9 @@ class DatabaseState:
     def arrange_for_changes(self, views: Collection[str]) -> None:
         """Sort large relations in the orders that maintaining views will probe.
 
-        A first evaluation in bulk needs none of them; the first change would wait for all. Changes
-        are expected of large relations: small ones rather describe than record.
+        A first evaluation in bulk needs none of them, nor does a recomputation that a large change
+        falls back to; the first change would wait for all. Changes are expected of large relations:
+        small ones rather describe than record.
         """
         program, engine = self.planned_program, self.engine
         stored = (each for each in program.relations.values() if each.is_stored)
@@ -357,7 +358,7 @@ class DatabaseState:
         ]
         with suppress(InputError):  # an algorithm that was asked for does not suit all changes
             plan = self.planner.plan_few(part, changed)
-            probed = probed_columns(pipelines_of(plan))
+            probed = probed_columns(pipelines_of(plan, with_fallbacks=False))
             for name in large & probed.keys():
                 engine.arrange(name, plan.orders[name], probed[name])
 

@@ -32,7 +32,12 @@ from corollary.maintain.sip import Goal
 
 def difference_relation(aggregation: Aggregation, draft: Draft) -> str:
     """Return δ: the keys, the terms (a count has none), and the number of assignments."""
-    name = plans.working_relation(aggregation.relation, "difference")
+    return _weighted_relation(aggregation, draft, "difference")
+
+
+def _weighted_relation(aggregation: Aggregation, draft: Draft, role: str) -> str:
+    """Return a relation of keys, terms and the number of assignments."""
+    name = plans.working_relation(aggregation.relation, role)
     row = draft.types[aggregation.body]
     draft.types[name] = (*_project(aggregation, row), NUMBER)
     return name
@@ -111,7 +116,8 @@ def evaluate(
     kept = totals_relation(draft, parts[0])
     found = plans.working_relation(name, "found")
     draft.types[found] = draft.types[kept]
-    every = difference_relation(aggregation, draft)
+    # Not δ, which a plan has beside it: an engine makes one query of their join and its groups.
+    every = _weighted_relation(aggregation, draft, "assignments")
     if is_inlined or payload is Payload.VALUES:
         bodies = _weighted_bodies(aggregation, draft, state)
         steps = draft.derive(every, bodies, reduce=plans.Reduce.SUM)

@@ -13,6 +13,7 @@ from corollary.core.engine import BulkMode, Limits
 from corollary.core.plans import Derive
 from corollary.core.recorder import CountingRecorder
 from corollary.core.statistics import Statistics
+from corollary.database.database import state_of
 from corollary.database.program.loaded_program import load_program
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.fusion import find_fused_steps
@@ -264,6 +265,21 @@ def test_a_relation_that_is_stored_is_not_fused() -> None:
     assert {len(batch) for batch in fused.batches.values()} == {4}
     stored = find_fused_steps(seminaive.plan_program(program, Statistics()))
     assert not stored.derivations
+
+
+def test_what_a_large_change_falls_back_to_is_one_query() -> None:
+    with corollary.open(None) as database:
+        database.load(
+            text=".decl sale(product: number, amount: number) bag\n"
+            ".decl product(id: number, category: symbol)\n"
+            ".decl total(category: symbol, amount: number)\n"
+            "total(c, t) :- product(_, c),"
+            " t = sum a * n : { sale.rows(p, a, n), product(p, c) }.\n"
+        )
+        state = state_of(database)
+        plan = state.planner.plan_few(state.planned_program, ["sale.rows"])
+        fused = find_fused_steps(plan)
+    assert list(fused.derivations) == ["total.aggregate1•assignments"]
 
 
 def test_the_text_for_duckdb_is_what_sqlglot_would_write() -> None:
