@@ -10,14 +10,27 @@ CONTROLLERS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_byt
 """By the controllers in a line of `/proc/self/cgroup`: where groups are, and their file."""
 
 
+_granted: int | None = None
+
+
+def grant_memory(most: int | None) -> None:
+    """State how many bytes this process may take; None if nothing is known of that."""
+    global _granted  # noqa: PLW0603 - it is about the process
+    _granted = most
+
+
 def machine_memory(root: Path = Path("/")) -> int:
-    """Return the bytes of memory of the machine, or of the container: those of control groups.
+    """Return the bytes of memory that this process may take.
+
+    They are those of the machine, of the container (its control groups), or those that it was
+    granted, whichever is least.
 
     Args:
         root: where the files of the system are.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([physical, *_group_limits(root)])
+    granted = [] if _granted is None else [_granted]
+    return min([physical, *_group_limits(root), *granted])
 
 
 def _group_limits(root: Path) -> Iterator[int]:

@@ -29,6 +29,7 @@ from corollary.core.engine import (
     driver_memory,
 )
 from corollary.core.logic import Value
+from corollary.core.machine import grant_memory
 from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
@@ -69,7 +70,7 @@ from corollary.engines.spark.relation.manifest import Manifest
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.runs import LayoutExceeded
-from corollary.engines.spark.session import parallelism_of
+from corollary.engines.spark.session import granted_memory, parallelism_of
 from corollary.engines.spark.task_strata import TaskStrata
 from corollary.rewrite.partitions import ALL_PARTITIONS, PARTITIONS
 
@@ -128,6 +129,8 @@ class SparkEngine(LocalEngine):
         has_spark = execution is Execution.SPARK and (
             spark is not None or find_spec("pyspark") is not None
         )
+        if (granted := granted_memory(spark)) is not None:
+            grant_memory(granted)
         self._placer = Placer(
             is_forced=placement == PARTITIONS_PLACE,
             memory=driver_memory(memory) if placement == "auto" and has_spark else None,

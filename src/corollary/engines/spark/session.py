@@ -16,6 +16,7 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
+from corollary.core.engine import parse_memory
 from corollary.engines.spark.java import set_java_home
 from corollary.errors import InputError
 
@@ -60,6 +61,7 @@ LOCAL_SETTINGS = {
 TASK_MAX_FAILURES = 4
 """A task whose worker dies is run again, as on a cluster, until it has failed so often."""
 
+DRIVER_MEMORY = "spark.driver.memory"
 DESCRIPTION = "spark.job.description"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
@@ -224,6 +226,22 @@ def parallelism_of(session: "SparkSession") -> int:
             int(session.conf.get(SHUFFLE_PARTITIONS) or CONNECT_MAX_PARTITIONS),
         )
     )
+
+
+def granted_memory(spark: "SparkSession | None") -> int | None:
+    """Return the bytes that Spark was told to give the driver, if this process is part of it.
+
+    On Connect the driver is elsewhere.
+
+    >>> granted_memory(None) is None
+    True
+    """
+    if spark is None or is_connect(spark):
+        return None
+    stated = spark.sparkContext.getConf().get(DRIVER_MEMORY)
+    if stated is None:
+        return None
+    return parse_memory(f"{stated}M" if stated.isdigit() else stated)
 
 
 def release_session(session: "SparkSession") -> None:
