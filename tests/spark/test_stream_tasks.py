@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import Database
 from corollary.database.intake.source_guards import SourceGuards
+from corollary.database.writing import frame_rows
+from corollary.database.writing.frame_rows import NetChange, read_batch
 from corollary.errors import InputError
-from corollary.streaming import batch_tasks, batches
-from corollary.streaming.batch_tasks import NetChange, read_batch
+from corollary.streaming import batches
 from corollary.streaming.batches import BatchProcessor, StreamBatch
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
@@ -35,21 +37,38 @@ OPS = ("insert", "DELETE", "+", "-", "d", "upsert", None)
 
 def outcome(change: NetChange) -> tuple[Any, ...]:
     """What a batch does, in no order."""
-    added, removed = (
-        sorted(set(to_python(table_of(each)))) for each in (change.added, change.removed)
-    )
+    added, removed = (sorted(to_python(table_of(each))) for each in (change.added, change.removed))
     bad = sorted(map(str, change.bad.to_pylist()))
     shown = change.findings[: SHOWN_FINDINGS_MAX + 1]
     return added, removed, bad, change.good, shown
 
 
+SIGNS = {"insert": True, "+": True, "delete": False, "-": False, "d": False}
+
+
+def copies_after(rows: list[tuple[Any, ...]], before: int, *, by_order: bool) -> Counter[Any]:
+    """The copies of tuples after all events, one by one, if there were so many of each."""
+    known = [
+        (at or 0, op is None or SIGNS[op.lower()], n, (x, y))
+        for n, (x, y, op, at) in enumerate(rows)
+        if x is not None and y is not None and (op is None or op.lower() in SIGNS)
+    ]
+    if by_order:
+        known.sort(key=lambda each: each[:2])
+    found: Counter[Any] = Counter()
+    for row in {each[3] for each in known}:
+        found[row] = before
+    for _, sign, _, row in known:
+        found[row] = max(0, found[row] + (1 if sign else -1))
+    return found
+
+
 def last_events(rows: list[tuple[Any, ...]], *, by_order: bool) -> tuple[set[Any], set[Any]]:
     """The tuples whose last event is an insert, and those where it is a delete."""
-    signs = {"insert": True, "+": True, "delete": False, "-": False, "d": False}
     known = [
-        (at or 0, signs[op.lower()], n, (x, y))
+        (at or 0, SIGNS[op.lower()], n, (x, y))
         for n, (x, y, op, at) in enumerate(rows)
-        if x is not None and y is not None and op is not None and op.lower() in signs
+        if x is not None and y is not None and op is not None and op.lower() in SIGNS
     ]
     if by_order:
         known.sort(key=lambda each: each[:2])
@@ -63,7 +82,7 @@ def test_a_batch_in_tasks_is_the_batch_here(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(batch_tasks, "INLINE_EVENTS", chance.choice((0, 3, 100)))
+    monkeypatch.setattr(frame_rows, "INLINE_EVENTS", chance.choice((0, 3, 100)))
     monkeypatch.setattr(portion_reader, "INLINE_BAD_ROWS", chance.choice((0, 1000)))
     op, order = chance.choice((None, "op", "op")), chance.choice((None, "at"))
     number = chance.choice((0, 1, 40, 200))
@@ -82,11 +101,19 @@ def test_a_batch_in_tasks_is_the_batch_here(
     batch = Frame(table, chance.choice((1, 2, 5)))
     reader = FrameReader(op, order)
     tasks = InProcessTasks(tmp_path / "tasks", min_tuples=chance.choice((0, 10)))
-    here = read_batch(reader, batch, P, "s", "batch 0")
-    there = read_batch(reader, batch, P, "s", "batch 0", tasks=tasks)
+    copies = chance.random() < 0.5
+    here = read_batch(reader, batch, P, "s", "batch 0", has_copies=copies)
+    there = read_batch(reader, batch, P, "s", "batch 0", tasks=tasks, has_copies=copies)
     assert outcome(there) == outcome(here)
     added, removed = outcome(there)[:2]
-    if op is None:
+    if copies:
+        events = rows if op else [(x, y, None, at) for x, y, _, at in rows]
+        events = [each for each in events if op is None or each[2] is not None]
+        for before in range(3):
+            after = copies_after(events, before, by_order=order is not None)
+            gone, come = Counter(removed), Counter(added)
+            assert {row: max(0, before - gone[row]) + come[row] for row in after} == after
+    elif op is None:
         assert set(added) == {(x, y) for x, y, *_ in rows if x is not None}
     else:
         expected = last_events(rows, by_order=order is not None)
@@ -122,7 +149,7 @@ def test_files_in_tasks_come_in_their_order(tmp_path: Path) -> None:
 
 
 def test_too_many_malformed_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_tasks, "QUARANTINED_MAX", 2)
+    monkeypatch.setattr(frame_rows, "QUARANTINED_MAX", 2)
     monkeypatch.setattr(staging, "QUARANTINED_MAX", 2)
     rows = pa.table({"x": pa.array([None] * 3, pa.int64()), "y": ["a", "b", "c"]})
     with pytest.raises(InputError, match=r"C1530.*3 records of `batch 0 of s`"):

@@ -21,10 +21,10 @@ import corollary
 from corollary.core.program import Directive, RowBound
 from corollary.database.database import Database
 from corollary.database.intake.source_guards import HALF, SourceGuards
+from corollary.database.writing.events import join_events
 from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches, stream
 from corollary.streaming.batches import BatchProcessor, StreamBatch
-from corollary.streaming.events import join_events
 from corollary.streaming.folders import FolderReader
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy

@@ -344,7 +344,8 @@ class Database(ReadAccess):
                 there, by place if none of them is.
             into: the base relation.
             op: the column that says what a row does: `insert` or `delete`, or another spelling
-                that `corollary.streaming.events` knows. If it is not given, all rows are inserts.
+                that `corollary.database.writing.events` knows. If it is not given, all rows are
+                inserts.
             order: the column by which the rows of a batch follow one another: of several on one
                 tuple the last one counts.
             checkpoint: where Spark notes how far it is; `streams/RELATION` in the warehouse if it

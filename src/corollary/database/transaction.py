@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import pyarrow as pa
+
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.engine import TableHandle
 from corollary.core.program import Program, Relation
@@ -25,13 +27,11 @@ from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.writing.bag_operations import check_counts
 from corollary.database.writing.operations import Operation
-from corollary.database.writing.rows import check_rows
+from corollary.database.writing.rows import check_rows, is_frame
 from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.warehouse.publishing.publisher import PublishResult
 
 
@@ -169,12 +169,15 @@ class Transaction:
         if self.is_repeated:
             return
         declared = self._writable(relation)
-        given = check_rows(rows, declared)
-        positions = [declared.columns.index(name) for name in self._key(declared)]
+        key = self._key(declared)
+        positions = [declared.columns.index(name) for name in key]
+        given = self._checked_rows(rows, declared)
         if isinstance(given, list):
             self._delete_keys(declared, [tuple(row[at] for at in positions) for row in given])
-        else:
+        elif isinstance(given, pa.Table):
             self._delete_keys(declared, given.select(positions))
+        else:
+            self._operate(Operation(State.REMOVED, relation, given, key=key))
         self._operate(Operation(State.ADDED, relation, given))
 
     def _writable(self, relation: str) -> Relation:
@@ -184,12 +187,18 @@ class Transaction:
 
     def _checked_rows(
         self, rows: Any, relation: Relation
-    ) -> "list[tuple[Any, ...]] | pa.Table | TableHandle":
+    ) -> list[tuple[Any, ...]] | pa.Table | TableHandle:
         if getattr(rows, "is_distributed", False):  # checked where they were read
             handle: TableHandle = rows
             return handle
+        has_counts = relation.name in self._state.loaded.normal.bags.values()
+        tasks = self._state.engine.tasks
+        if tasks is not None and relation.columns and is_frame(rows):
+            from corollary.database.writing.frame_rows import read_frame
+
+            return read_frame(rows, relation, tasks, has_counts=has_counts)
         found = check_rows(rows, relation)
-        if relation.name in self._state.loaded.normal.bags.values():
+        if has_counts:
             check_counts(relation, found)
         return found
 
@@ -199,7 +208,7 @@ class Transaction:
     def _delete_keys(self, relation: Relation, keys: Any) -> None:
         key = self._key(relation)
         types = tuple(relation.types[relation.columns.index(name)] for name in key)
-        rows = check_rows(keys, replace(relation, columns=key, types=types))
+        rows = self._checked_rows(keys, replace(relation, columns=key, types=types))
         self._operate(Operation(State.REMOVED, relation.name, rows, key=key))
 
     def _key(self, relation: Relation) -> tuple[str, ...]:
@@ -223,7 +232,7 @@ class Transaction:
             "`insert` and `delete`",
         )
 
-    def insert_input(self, relation: str, table: "pa.Table") -> None:
+    def insert_input(self, relation: str, table: pa.Table) -> None:
         """Add the rows read for an `.input` of the program that is put into force."""
         self._request.operations.append(Operation(State.ADDED, relation, table))
 

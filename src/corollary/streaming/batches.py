@@ -25,9 +25,9 @@ from corollary.database.intake.source_guards import SourceDifference, SourceGuar
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
+from corollary.database.writing.frame_rows import EventReader, read_batch
 from corollary.database.writing.quarantine import quarantine_operations, with_quarantine
 from corollary.errors import CorollaryError, Diagnostic, InputError
-from corollary.streaming.batch_tasks import BatchReader, read_batch
 from corollary.streaming.folders import FolderReader
 from corollary.warehouse.copies import count_copies
 from corollary.warehouse.formats.delimited import first_findings
@@ -114,7 +114,7 @@ class BatchProcessor:
     token: str
     relation: str
     source: str
-    reader: BatchReader
+    reader: EventReader
     checkpoint: str
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
     on_batch: Callable[[StreamBatch], object] | None = None

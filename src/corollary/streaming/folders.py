@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from corollary.core.program import Directive, Program, Relation
 from corollary.data_class import dataclass
+from corollary.database.writing.events import Events, with_operation, with_signs
 from corollary.errors import InputError
-from corollary.streaming.events import Events, with_operation, with_signs
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import dialect

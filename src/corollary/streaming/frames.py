@@ -20,14 +20,14 @@ from corollary.core.arrow_buffers import bool_array, fixed_values
 from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
-from corollary.errors import InputError
-from corollary.streaming.events import (
+from corollary.database.writing.events import (
     ORDER_COLUMN,
     Events,
     in_order,
     with_operation,
     with_signs,
 )
+from corollary.errors import InputError
 from corollary.warehouse.formats.typed_values import is_readable
 from corollary.warehouse.sources.parquet_file import convert_records
 from corollary.warehouse.sources.quarantine import to_bad_rows

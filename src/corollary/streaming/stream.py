@@ -10,8 +10,8 @@ from uuid import uuid4
 from corollary.core.program import Relation
 from corollary.database.database import Database, open_arguments_of, state_of, warehouse_of
 from corollary.database.intake.source_guards import SourceGuards, parse_bound
+from corollary.database.writing.frame_rows import EventReader
 from corollary.errors import CorollaryError, InputError, WarehouseError
-from corollary.streaming.batch_tasks import BatchReader
 from corollary.streaming.batches import (
     BatchProcessor,
     StoppedError,
@@ -79,7 +79,7 @@ def start_query(
     database: Database,
     frame: Any,
     relation: Relation,
-    reader: BatchReader,
+    reader: EventReader,
     *,
     source: str,
     checkpoint: str | Path,

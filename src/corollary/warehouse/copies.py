@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Generic
+from typing import Generic, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,18 @@ from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
 from corollary.core.engine import LocalHandle, MapResult, Portion, TableHandle
 from corollary.core.program import Relation
+from corollary.core.states import State
 from corollary.data_class import dataclass
+from corollary.errors import InputError
 from corollary.warehouse.row_words import Words, row_words
 
 Counts = npt.NDArray[np.int64]
 
 REPEATED_MAX_ROWS = 1 << 18
 """Tasks make no more copies than this at once."""
+
+COPIES_MAX = 2**53
+"""The maximum number of copies that a transaction adds, and of those that a row has."""
 
 
 def repeat_rows(counted: pa.Table) -> pa.Table:
@@ -108,6 +113,83 @@ def compose_copies(places: Words, signed: Counts, rows: int) -> tuple[Counts, Co
     before = np.repeat(sums[starts] - signed[order][starts], np.diff(starts, append=len(sums)))
     np.maximum.at(least, of_row, sums - before)
     return delta, least
+
+
+@dataclass(frozen=True, slots=True)
+class CountChange:
+    """What operations do to the counts of rows.
+
+    Attributes:
+        rows: each once.
+        delta, least: as of `compose_copies`.
+        total: the copies of all operations.
+    """
+
+    rows: pa.Table
+    delta: Counts
+    least: Counts
+    total: float
+
+    @classmethod
+    def of(cls, operations: Sequence[tuple[State, pa.Table]]) -> Self:
+        """Return what copies to add and to remove do, in order.
+
+        Rows without any, which triggers may give, do nothing.
+        """
+        every, counts = split_counts(pa.concat_tables([table for _, table in operations]))
+        rows, places = distinct_rows(every)
+        signs = np.array([1 if sign is State.ADDED else -1 for sign, _ in operations])
+        signed = np.repeat(signs, [table.num_rows for _, table in operations])
+        signed = signed * np.maximum(counts, 0)
+        delta, least = compose_copies(places, signed, rows.num_rows)
+        return cls(rows, delta, least, float(np.abs(signed).sum(dtype=np.float64)))
+
+    def counts(self, had: Counts, shape: Relation) -> Counts:
+        """Return the new counts of rows, of those that they had.
+
+        Raises:
+            InputError: `C0976`, there are too many.
+        """
+        if self.total + had.max(initial=0) > COPIES_MAX:
+            raise InputError.of(
+                "C0976",
+                f"`{shape.name}` would have more than {COPIES_MAX:,} copies of a row.",
+                None,
+                "add fewer copies; nothing was changed",
+            )
+        has: Counts = np.maximum(had + self.delta, self.least)
+        return has
+
+    def missing(self, had: Counts, has: Counts) -> pa.Table:
+        """Return the rows of which no copy is left for a delete."""
+        return self.rows.take(index_array(np.flatnonzero((has == 0) & (had + self.delta < 0))))
+
+
+def known_counts(rows: pa.Table, counted: pa.Table) -> Counts:
+    """Return the sum of the counts that some rows, which are distinct, have in a table.
+
+    >>> counted = pa.table({"x": [2, 3, 2], "copies": [1, 5, 1]})
+    >>> known_counts(pa.table({"x": [1, 2]}), counted).tolist()
+    [0, 2]
+    """
+    known, counts = split_counts(counted)
+    both = pa.concat_tables([rows, known.cast(rows.schema)])
+    distinct, places = distinct_rows(both)
+    sums = np.zeros(distinct.num_rows, np.int64)
+    np.add.at(sums, places[rows.num_rows :], counts)
+    return sums[places[: rows.num_rows]]
+
+
+def change_of_counts(
+    rows: pa.Table, had: Counts, has: Counts, relation: Relation
+) -> tuple[pa.Table, pa.Table]:
+    """Return the tuples of rows whose counts change, with those before and with those after."""
+    removed, added = (
+        with_counts(rows.take(index_array(at)), counts[at], relation)
+        for counts in (had, has)
+        for at in [np.flatnonzero((had != has) & (counts > 0))]
+    )
+    return removed, added
 
 
 def net_counts(counted: pa.Table, is_insert: npt.NDArray[np.bool_]) -> tuple[pa.Table, pa.Table]:

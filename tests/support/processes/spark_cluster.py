@@ -147,7 +147,7 @@ def compare_files(place: Path, here: Database) -> None:
 
 
 READERS = "corollary.warehouse.sources.tasks"
-BATCHES = "corollary.streaming.batch_tasks"
+BATCHES = "corollary.database.writing.frame_rows"
 READING_POINTS = {
     "load": (
         (f"{READERS}.portion_reader:PortionReader.__call__", "before"),

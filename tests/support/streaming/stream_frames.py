@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -32,18 +33,22 @@ class Mapped(NamedTuple):
 
 
 class Frame:
-    """As much of a streaming frame as is needed to read its rows."""
+    """As much of a streaming frame, or of one with an end, as is needed to read its rows."""
 
-    isStreaming = True  # noqa: N815 - Spark's name
+    sparkContext = addTag = removeTag = MagicMock()  # noqa: N815 - Spark's names
 
-    def __init__(self, table: pa.Table, parts: int = 1) -> None:
+    def __init__(self, table: pa.Table, parts: int = 1, *, is_streaming: bool = True) -> None:
         self.table = table
         self.parts = parts
+        self.isStreaming = is_streaming
         self.schema = table.schema
         self.sparkSession = self
 
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self.table
+
+    def limit(self, rows: int) -> Frame:
+        return Frame(self.table.slice(0, rows))
 
     def select(self, *names: str) -> Frame:
         return Frame(self.table.select(list(names)), self.parts)

@@ -18,8 +18,8 @@ from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.database.database import Database, warehouse_of
 from corollary.database.upkeep.verify import verify
+from corollary.database.writing.events import IS_INSERT_COLUMN, net_change
 from corollary.errors import InputError
-from corollary.streaming.events import IS_INSERT_COLUMN, net_change
 from support.selection import examples
 
 Row = tuple[Any, ...]

@@ -26,7 +26,7 @@ from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.copies import repeat_rows, row_difference
+from corollary.warehouse.copies import CopiesHandle, repeat_rows, row_difference
 from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources.source import Rows, Source, SourceChange
@@ -113,9 +113,14 @@ class SourceGuards:
             return
         # A stream may delete what is not there.
         if tasks is not None and (_is_elsewhere(batch.removed) or held.is_distributed):
-            key, added = batch.key, [batch.added]
             deleted = count_deleted(
-                batch.relation, key, tasks, removed=batch.removed, added=added, present=held
+                batch.relation,
+                batch.key,
+                tasks,
+                removed=batch.removed,
+                added=[batch.added],
+                present=CopiesHandle(held) if batch.has_copies else held,
+                has_copies=batch.has_copies,
             )
         else:
             present = repeat_rows(held.table()) if batch.has_copies else held.table()
@@ -152,10 +157,15 @@ class SourceGuards:
             if self._is_accepted(each.directive, len(each.removed), sizes[name]):
                 continue
             added = [other.added for other in changes if other.relation.name == name]
-            is_set = not each.has_copies
-            if tasks is not None and is_set and any(map(_is_elsewhere, (each.removed, *added))):
-                removed, key = each.removed, each.key
-                deleted = count_deleted(each.relation, key, tasks, removed=removed, added=added)
+            if tasks is not None and any(map(_is_elsewhere, (each.removed, *added))):
+                deleted = count_deleted(
+                    each.relation,
+                    each.key,
+                    tasks,
+                    removed=each.removed,
+                    added=added,
+                    has_copies=each.has_copies,
+                )
             else:
                 deleted = _count_deleted(each, [table_of(rows) for rows in added])
             self._refuse_deletes(each, deleted, sizes[name])

@@ -5,8 +5,8 @@ All operations on a row, in order, are one function of the number of copies that
 a bag have counts of their own, and those of the bag are their sums.
 """
 
-from collections.abc import Iterable
-from dataclasses import field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,18 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
 from corollary.database.program.parts import MANUAL_PART, find_agreeing, relations_with_parts
+from corollary.database.writing.task_changes import apply_counts, change_counts
 from corollary.errors import InputError
 from corollary.warehouse.copies import (
     CopiesHandle,
+    CountChange,
     Counts,
-    compose_copies,
+    change_of_counts,
     distinct_rows,
+    known_counts,
     split_counts,
     with_counts,
 )
-
-COPIES_MAX = 2**53
-"""The maximum number of copies that a transaction adds, and of those that a row has."""
 
 
 class BagChanges:
@@ -48,17 +48,19 @@ class BagChanges:
     def add(self, sign: State, relation: str, rows: Any, *, part: str, base: str) -> None:
         """Note an operation on a part of a bag, or of its counts, which `base` holds.
 
-        Rows outside of this process that are the first of a bag stay there.
+        Rows outside of this process stay there.
         """
         program = self._program
         if isinstance(rows, CopiesHandle):
             if sign is State.ADDED and self._load(rows.counted, part, base):
                 return
-            relation, rows = base, rows.counted.table()
+            relation, rows = base, rows.counted
         if (base, part) not in self._operations:
             target = program.parts.get(base, {}).get(part)
             self._operations[base, part] = _PartOperations(target, program.relations[base])
-        self._operations[base, part].add(sign, counted_table(program, relation, rows))
+        if not getattr(rows, "is_distributed", False):
+            rows = LocalTable(counted_table(program, relation, rows))
+        self._operations[base, part].operations.append((sign, rows))
 
     def _load(self, counted: TableHandle, part: str, base: str) -> bool:
         """Give a bag without rows its first ones; return whether that was done."""
@@ -74,19 +76,33 @@ class BagChanges:
     def apply(self) -> dict[str, TableHandle]:
         """Change the counts; return by bag the rows to be deleted that only other parts assert."""
         engine, program, limits = self._engine, self._program, self._limits
-        missing = {
-            place: each.apply(engine, program, limits) for place, each in self._operations.items()
-        }
-        several = set(relations_with_parts(program, (base for base, _ in missing)))
-        _sum_parts(engine, program, several, limits)
         kept: dict[str, TableHandle] = {}
-        for (base, part), rows in missing.items():
-            if part == MANUAL_PART and set(program.parts.get(base, ())) - {MANUAL_PART}:
-                counts = _counts_of(engine, program, base, rows, limits)
-                if counts.any():
-                    there = rows.take(index_array(np.flatnonzero(counts)))
-                    kept[self.counted[base]] = LocalTable(there)
+        missing: dict[str, pa.Table] = {}
+        # Manual writes come last, when it is known what other parts assert.
+        for (base, part), each in sorted(self._operations.items(), key=_is_manual):
+            parts = program.parts.get(base, {})
+            others = [at for name, at in parts.items() if name != part]
+            others = others if part == MANUAL_PART else []
+            if each.is_distributed:
+                found = each.apply_in_tasks(engine, others)
+                if others and len(found):
+                    kept[self.counted[base]] = found
+            else:
+                rows = each.apply(engine, program, limits)
+                if others:
+                    missing[base] = rows
+        several = relations_with_parts(program, (base for base, _ in self._operations))
+        _sum_parts(engine, program, several, limits)
+        for base, rows in missing.items():
+            counts = _counts_of(engine, program, base, rows, limits)
+            if counts.any():
+                there = rows.take(index_array(np.flatnonzero(counts)))
+                kept[self.counted[base]] = LocalTable(there)
         return kept
+
+
+def _is_manual(operations: tuple[tuple[str, str], object]) -> bool:
+    return operations[0][1] == MANUAL_PART
 
 
 def counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
@@ -116,53 +132,41 @@ def check_counts(relation: Relation, rows: Any) -> None:
         )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _PartOperations:
     """The operations of a transaction on one part of a bag.
 
     Attributes:
         relation: holds the counts of the part; None if the part has no tuples at all.
         shape: the relation of counts, with its columns.
+        operations: copies to add or to remove; those outside of this process may have no counts.
     """
 
     relation: str | None
     shape: Relation
-    signs: list[State] = field(default_factory=list)
-    tables: list[pa.Table] = field(default_factory=list)
+    operations: list[tuple[State, TableHandle]] = field(default_factory=list)
 
-    def add(self, sign: State, counted: pa.Table) -> None:
-        """Note copies to add or to remove; rows without any, which triggers may give, are not."""
-        counts = split_counts(counted)[1]
-        if len(counts) and counts.min() < 1:
-            counted = counted.take(index_array(np.flatnonzero(counts > 0)))
-        self.signs.append(sign)
-        self.tables.append(counted)
+    @property
+    def is_distributed(self) -> bool:
+        """Whether some of the copies are outside of this process."""
+        return any(rows.is_distributed for _, rows in self.operations)
 
     def apply(self, engine: Engine, program: NormalProgram, limits: Limits) -> pa.Table:
         """Change the counts; return the rows of which no copy is left for a delete."""
-        every, counts = split_counts(pa.concat_tables(self.tables))
-        rows, places = distinct_rows(every)
-        is_insert = np.repeat(
-            np.array([sign is State.ADDED for sign in self.signs]),
-            [table.num_rows for table in self.tables],
-        )
-        signed = np.where(is_insert, counts, -counts)
-        delta, least = compose_copies(places, signed, rows.num_rows)
+        change = CountChange.of([(sign, rows.table()) for sign, rows in self.operations])
         if self.relation is None:
-            had = np.zeros(rows.num_rows, np.int64)
+            had = np.zeros(change.rows.num_rows, np.int64)
         else:
-            had = _counts_of(engine, program, self.relation, rows, limits)
-        if counts.sum(dtype=np.float64) + had.max(initial=0) > COPIES_MAX:
-            raise InputError.of(
-                "C0976",
-                f"`{self.shape.name}` would have more than {COPIES_MAX:,} copies of a row.",
-                None,
-                "add fewer copies; nothing was changed",
-            )
-        has = np.maximum(had + delta, least)
+            had = _counts_of(engine, program, self.relation, change.rows, limits)
+        has = change.counts(had, self.shape)
         if self.relation is not None:
-            _set_counts(engine, replace(self.shape, name=self.relation), rows, had=had, has=has)
-        return rows.take(index_array(np.flatnonzero((has == 0) & (had + delta < 0))))
+            apply_counts(engine, self.relation, change_of_counts(change.rows, had, has, self.shape))
+        return change.missing(had, has)
+
+    def apply_in_tasks(self, engine: Engine, others: Sequence[str]) -> TableHandle:
+        """Do the same in tasks; return those of these rows that other parts have."""
+        there = [engine.handle(each) for each in others]
+        return change_counts(engine, self.relation, self.shape, self.operations, there)
 
 
 def _sum_parts(
@@ -172,41 +176,30 @@ def _sum_parts(
     for base in bases:
         shape = program.relations[base]
         parts = tuple(program.parts[base].values())
-        changes = [engine.read(part, sign) for part in parts for sign in CHANGES]
+        came, went = ([engine.handle(part, sign) for part in parts] for sign in CHANGES)
+        if any(each.is_distributed for each in (*came, *went)):
+            # The bag itself has had some of these changes, in an earlier round of triggers.
+            came.append(engine.handle(base, State.REMOVED))
+            went.append(engine.handle(base, State.ADDED))
+            operations = [(State.ADDED, each) for each in came]
+            operations += [(State.REMOVED, each) for each in went]
+            change_counts(engine, base, shape, operations)
+            continue
+        changes = [each.table() for each in (*came, *went)]
         touched = distinct_rows(split_counts(pa.concat_tables(changes))[0])[0]
         if touched.num_rows:
             had = _counts_of(engine, program, base, touched, limits)
             sums = (_counts_of(engine, program, part, touched, limits) for part in parts)
             has = sum(sums, np.zeros(len(had), np.int64))
-            _set_counts(engine, shape, touched, had=had, has=has)
+            apply_counts(engine, base, change_of_counts(touched, had, has, shape))
 
 
 def _counts_of(
     engine: Engine, program: NormalProgram, relation: str, rows: pa.Table, limits: Limits
 ) -> Counts:
     """Return how many copies of some rows, which are distinct, there are now."""
-    counts = np.zeros(rows.num_rows, np.int64)
     if not rows.num_rows or not engine.size(relation):
-        return counts
+        return np.zeros(rows.num_rows, np.int64)
     columns = range(program.relations[relation].arity - 1)
     found = find_agreeing(engine, program, relation, rows, columns=columns, limits=limits)
-    known, known_counts = split_counts(found)
-    if not known.num_rows:
-        return counts
-    both = pa.concat_tables([rows, known.cast(rows.schema)])
-    _, places = distinct_rows(both)
-    asked = np.empty(rows.num_rows, np.int64)
-    asked[places[: rows.num_rows]] = np.arange(rows.num_rows)
-    counts[asked[places[rows.num_rows :]]] = known_counts
-    return counts
-
-
-def _set_counts(
-    engine: Engine, relation: Relation, rows: pa.Table, *, had: Counts, has: Counts
-) -> None:
-    """Replace the counts of some rows."""
-    changed = had != has
-    for change, counts in ((engine.delete, had), (engine.insert, has)):
-        at = np.flatnonzero(changed & (counts > 0))
-        if len(at):
-            change(relation.name, with_counts(rows.take(index_array(at)), counts[at], relation))
+    return known_counts(rows, found)

@@ -26,6 +26,7 @@ from corollary.database.program.parts import (
     working_copy,
 )
 from corollary.database.writing.bag_operations import BagChanges
+from corollary.database.writing.task_changes import find_keys
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,
@@ -41,8 +42,8 @@ class Operation:
     """Tuples to insert into a base relation or to delete from it, in one part of it.
 
     Attributes:
-        key: if it is not empty, the rows have these columns only, and all tuples with these values
-            are deleted.
+        key: if it is not empty, the rows have these columns, those of this process no others, and
+            all tuples with these values are deleted.
         is_strict: whether it is an error if another part asserts a tuple that is to be deleted.
     """
 
@@ -260,7 +261,12 @@ def _find_by_key(
     """Return the tuples of a part that have the values of an operation in the columns of a key."""
     if target is None:
         return ()
-    positions = [program.relations[target].columns.index(name) for name in operation.key]
+    relation = program.relations[target]
+    if getattr(operation.rows, "is_distributed", False):
+        assert engine.tasks is not None
+        held = engine.handle(target)
+        return find_keys(engine.tasks, relation, held, operation.rows, operation.key)
+    positions = [relation.columns.index(name) for name in operation.key]
     return pa.concat_tables(
         find_agreeing(engine, program, target, rows, columns=positions, limits=limits)
         for rows in _slices(operation.rows)

@@ -26,6 +26,18 @@ BLOCK_ROWS = 2**16
 """The rows of a table that are converted before faults are reported."""
 
 
+class MisfitError(Exception):
+    """A row of a table, by its place, does not fit; what is wrong with it, and what to do."""
+
+    def __init__(self, row: int, fault: str, cure: str) -> None:
+        super().__init__(row, fault, cure)
+        self.row, self.fault, self.cure = row, fault, cure
+
+    def reported(self) -> InputError:
+        """Return the error that users see."""
+        return _error(f"Row {self.row + 1} of the table {self.fault}.", self.cure)
+
+
 def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Table:
     """Return rows that fit a relation: tuples, or an Arrow table with its columns in order.
 
@@ -42,7 +54,10 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
         rows = _from_numpy(rows, relation)
     table = _as_arrow(rows, relation)
     if table is not None:
-        return _checked_table(table, relation)
+        try:
+            return checked_table(table, relation)
+        except MisfitError as misfit:
+            raise misfit.reported() from None
     given = list(rows)
     has_records = any(type_.record is not None for type_ in relation.types)
     if not has_records and _fit_by_column(given, relation):
@@ -55,6 +70,11 @@ def check_rows(rows: Any, relation: Relation) -> list[tuple[Any, ...]] | pa.Tabl
         _check_row(values, number, relation)
         found.append(values)
     return found
+
+
+def is_frame(rows: Any) -> bool:
+    """Return whether rows are a frame of Spark that has an end."""
+    return hasattr(rows, "mapInArrow") and not rows.isStreaming
 
 
 def _with_records(row: tuple[Any, ...], number: int, relation: Relation) -> tuple[Any, ...]:
@@ -233,16 +253,19 @@ def _without_structs(table: pa.Table, relation: Relation) -> pa.Table:
             continue
         texts, failures = record_texts(table.column(at), type_, SCALAR_COLUMNS)
         for row, reason in failures.items():
-            raise _error(
-                f"Row {row + 1} of the table does not fit the column `{column}` of"
-                f" `{relation.name}`: {reason}.",
-                f"give structs with the fields of `{record.name}`",
-            )
+            fault = f"does not fit the column `{column}` of `{relation.name}`: {reason}"
+            raise MisfitError(row, fault, f"give structs with the fields of `{record.name}`")
         table = table.set_column(at, table.column_names[at], texts)
     return table
 
 
-def _checked_table(table: pa.Table, relation: Relation) -> pa.Table:
+def checked_table(table: pa.Table, relation: Relation) -> pa.Table:
+    """Return a table with the columns of a relation, in order.
+
+    Raises:
+        InputError: its columns do not fit.
+        MisfitError: one of its rows does not.
+    """
     table = _by_name_or_place(table, relation)
     if table.num_columns != relation.arity:
         columns = ", ".join(relation.columns)
@@ -277,10 +300,8 @@ def _converted(block: pa.Table, first: int, relation: Relation) -> pa.Table:
     converted, failures = convert_columns(columns, relation, from_arrow)
     if failures:
         row, reasons = min(failures.items())
-        raise _error(
-            f"Row {first + row + 1} of the table does not fit: {reasons[0]}.",
-            "correct the value, or the type of the column",
-        )
+        cure = "correct the value, or the type of the column"
+        raise MisfitError(first + row, f"does not fit: {reasons[0]}", cure)
     return converted
 
 

@@ -1,6 +1,6 @@
 """How many rows a large change deletes, counted in tasks: rows with the same key meet there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
@@ -8,8 +8,9 @@ from corollary.core.arrow import expand_table
 from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
+from corollary.warehouse.copies import row_difference
 from corollary.warehouse.files.file_rows import StagingDirectory
-from corollary.warehouse.set_difference import minus
+from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.staged_rows import (
     KeyPartitions,
@@ -27,16 +28,18 @@ def count_deleted(
     removed: Rows,
     added: Iterable[Rows],
     present: TableHandle | None = None,
+    has_copies: bool = False,
 ) -> int:
     """Return how many removed rows are there, and do not come back; by key, if there is one.
 
     Args:
-        relation: which has columns, and whose equal rows are one.
+        relation: which has columns.
         key: the names of columns.
         tasks: where they are counted.
         removed: the rows to be removed.
         added: those to be added.
         present: those that are there; None if all that are removed are.
+        has_copies: whether equal rows are copies, which count one by one; then there is no key.
     """
     names = list(key or relation.columns)
     columns = tuple(relation.columns.index(each) for each in names)
@@ -53,6 +56,7 @@ def count_deleted(
         gone.map_partitions(write),
         [piece for each in now for piece in each.map_partitions(write)],
         None if present is None else present.map_partitions(write),
+        row_difference if has_copies else difference,
     )
     return sum(tasks.run(f"count what {relation.name} loses", counting, range(count)))
 
@@ -66,16 +70,18 @@ class DeletionCount:
     removed: Sequence[RowPieces]
     added: Sequence[RowPieces]
     present: Sequence[RowPieces] | None
+    compare: Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table]]
 
     def __call__(self, partition: int) -> int:
         """Return how many there are."""
         gone = read_pieces(self.removed, partition, self.relation)
         if self.present is not None:
             there = read_pieces(self.present, partition, self.relation)
-            gone = minus(gone, minus(gone, there))
+            less = self.compare(there, gone)[0]  # of what is removed, what is not there
+            gone = self.compare(less, gone)[0]
         now = read_pieces(self.added, partition, self.relation)
         columns = list(self.key)
-        return int(minus(gone.select(columns), now.select(columns)).num_rows)
+        return int(self.compare(now.select(columns), gone.select(columns))[0].num_rows)
 
 
 def _handle(rows: Rows, relation: Relation) -> TableHandle:

@@ -1,31 +1,36 @@
-"""A large micro-batch: its events are read and put together in tasks, the driver sees counts.
+"""Frames of Spark as rows: those of a transaction, and the micro-batches of streams.
 
-rows of the batch → (tasks) events → pieces by tuple → (tasks) the last event on each → files
+rows of a frame → (tasks) events → pieces by tuple → (tasks) the last event on each → files
 
-All events on a tuple are in the same partition of the tuples, in their order, so that each
-partition has its net change by itself. Where all rows are inserts, one job is enough. The events
-of tasks that have few come with their report: a batch without others is put together here.
+Tasks read and check the rows, the driver sees counts. All events on a tuple are in the same
+partition of the tuples, in their order, so that each partition has its net change by itself. Where
+all rows are inserts, one job is enough. The events of tasks that have few come with their report: a
+frame without others is put together here.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from corollary.core.arrow import empty_table
+from corollary.core.arrow import empty_table, from_python
 from corollary.core.engine import TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
+from corollary.database.writing.bag_operations import check_counts
+from corollary.database.writing.events import Events, join_events, net_change
+from corollary.database.writing.rows import MisfitError, checked_table
+from corollary.database.writing.task_changes import rows_in
 from corollary.engines.spark.frames import map_frame
+from corollary.engines.spark.session import describe_jobs
 from corollary.errors import Diagnostic
-from corollary.streaming.events import Events, join_events, net_change
-from corollary.streaming.folders import FolderReader
-from corollary.streaming.frames import FrameReader
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
-from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.files.file_rows import RowsFile, StagingDirectory
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.portion_reader import load_bad_rows, store_bad_rows
 from corollary.warehouse.sources.tasks.staged_rows import (
@@ -36,14 +41,83 @@ from corollary.warehouse.sources.tasks.staged_rows import (
 )
 from corollary.warehouse.sources.tasks.staging import QUARANTINED_MAX, too_many_bad_rows
 
-BatchReader = FolderReader | FrameReader
-"""Turns the rows of a batch into events."""
-
 INLINE_EVENTS = 1 << 14
 """The events of a task that has no more than this come with its report."""
 
 _EXPECTED_ROWS = 1 << 24
-"""How many rows a large batch may have: Spark does not say before."""
+"""How many rows a large frame may have: Spark does not say before."""
+
+
+class EventReader(Protocol):
+    """Turns the rows of a frame into events; it is pickled."""
+
+    @property
+    def op(self) -> str | None:
+        """The column of the operation; None if all rows are inserts."""
+
+    def select(self, frame: Any) -> Any:
+        """Return what is read of a frame."""
+
+    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
+        """Return the events of some rows.
+
+        Raises:
+            InputError: they cannot be read, or have other columns.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RowChecker:
+    """Reads the rows of a transaction, all of which have to fit.
+
+    Attributes:
+        has_counts: whether the last column is a number of copies.
+    """
+
+    has_counts: bool = False
+
+    @property
+    def op(self) -> None:
+        """None: all rows are inserts."""
+        return
+
+    def select(self, frame: Any) -> Any:
+        """Return the frame."""
+        return frame
+
+    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
+        """Return the rows; if one does not fit, this one instead, with its fault and the cure."""
+        try:
+            rows, bad = checked_table(table, relation), NO_BAD_ROWS
+        except MisfitError as misfit:
+            row = relation.name, source, batch, misfit.row + 1, "C0910", misfit.fault, misfit.cure
+            rows, bad = empty_table(relation), from_python([row], QUARANTINE)
+        if self.has_counts:
+            check_counts(relation, rows)
+        return [Events(rows, bad, records=table.num_rows)]
+
+
+def read_frame(
+    frame: Any, relation: Relation, tasks: TaskPool, *, has_counts: bool = False
+) -> Rows:
+    """Return the rows of a frame, as often as they are there; a table where they are few.
+
+    Args:
+        frame: of Spark.
+        relation: the relation that they are for; it has columns.
+        tasks: where they are read.
+        has_counts: whether the last column is a number of copies.
+
+    Raises:
+        InputError: a row does not fit; the message names it.
+    """
+    checked_table(frame.limit(0).toArrow(), relation)  # no job for columns that do not fit
+    reader = RowChecker(has_counts)
+    with describe_jobs(frame.sparkSession, f"corollary: read a frame for {relation.name}"):
+        found = read_batch(reader, frame, relation, "", "", tasks=tasks)
+    for bad in found.bad.slice(0, 1).to_pylist():
+        raise MisfitError(bad["line"] - 1, bad["reason"], bad["raw"]).reported()
+    return found.added
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +139,7 @@ class NetChange:
 
 
 def read_batch(
-    reader: BatchReader,
+    reader: EventReader,
     frame: Any,
     relation: Relation,
     source: str,
@@ -89,10 +163,10 @@ def read_batch(
         InputError: rows do not fit, or too many of them are malformed (`C1530`).
     """
     selected = reader.select(frame)
-    if tasks is None or has_copies or not relation.columns:
+    if tasks is None or not relation.columns:
         events = reader.read(selected.toArrow(), relation, source, batch)
         return _here(events, relation, has_copies=has_copies)
-    return _TaskBatch(reader, relation, source, batch, tasks).read(selected)
+    return _TaskBatch(reader, relation, source, batch, tasks, has_copies=has_copies).read(selected)
 
 
 def _here(found: Sequence[Events], relation: Relation, *, has_copies: bool) -> NetChange:
@@ -106,9 +180,17 @@ class _TaskBatch:
     """Reads one micro-batch in tasks."""
 
     def __init__(
-        self, reader: BatchReader, relation: Relation, source: str, batch: str, tasks: TaskPool
+        self,
+        reader: EventReader,
+        relation: Relation,
+        source: str,
+        batch: str,
+        tasks: TaskPool,
+        *,
+        has_copies: bool,
     ) -> None:
         self._relation = relation
+        self._has_copies = has_copies
         self._tasks = tasks
         self._directory = StagingDirectory(tasks)
         partitions = None
@@ -130,7 +212,7 @@ class _TaskBatch:
             raise too_many_bad_rows(place, counted)
         events = [each.events() for each in staged]
         if all(each.is_here for each in staged) and not self._tasks.is_large(good):
-            return _here(events, self._relation, has_copies=False)
+            return _here(events, self._relation, has_copies=self._has_copies)
         rest = join_events([replace(each, rows=None) for each in events])
         staged.sort(key=lambda each: each.place)
         rows = [each.staged(self._stager.store) for each in staged if each.good]
@@ -140,24 +222,17 @@ class _TaskBatch:
     def _net_change(self, rows: "Sequence[RowsFile | RowPieces]") -> tuple[Rows, Rows]:
         pieces = [each for each in rows if isinstance(each, RowPieces)]
         partitions = self._stager.partitions
+        rows_of = partial(rows_in, self._tasks, self._relation, self._directory)
         if partitions is None:
             files = [each for each in rows if isinstance(each, RowsFile)]
-            return self._rows(files), empty_table(self._relation)
-        net = NetChangeOfPieces(self._directory.path, self._relation, pieces)
+            return rows_of(files), empty_table(self._relation)
+        net = NetChangeOfPieces(self._directory.path, self._relation, pieces, self._has_copies)
         title = f"events on {self._relation.name}"
         found = self._tasks.run(title, net, range(partitions.count if pieces else 0))
         for each in pieces:
             Path(each.path).unlink(missing_ok=True)
-        added, removed = (
-            self._rows([each[at] for each in found if each[at] is not None]) for at in (0, 1)
-        )
+        added, removed = (rows_of([each[at] for each in found]) for at in (0, 1))
         return added, removed
-
-    def _rows(self, files: Sequence[RowsFile | None]) -> Rows:
-        """Return the rows of files; a table where they are few."""
-        there = [each for each in files if each is not None]
-        rows = FileRows(self._relation, there, self._tasks, self._directory)
-        return rows if self._tasks.is_large(len(rows)) else rows.table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +282,7 @@ class EventStager:
         inline: the number of events that are returned instead.
     """
 
-    reader: BatchReader
+    reader: EventReader
     relation: Relation
     source: str
     batch: str
@@ -252,11 +327,12 @@ class NetChangeOfPieces:
     root: Path
     relation: Relation
     pieces: Sequence[RowPieces]
+    has_copies: bool
 
     def __call__(self, partition: int) -> tuple[RowsFile | None, RowsFile | None]:
         """Return the files of the tuples to add and to remove."""
         rows = pa.concat_tables([each.piece(partition) for each in self.pieces])
-        net = net_change(rows, self.relation)
+        net = net_change(rows, self.relation, has_copies=self.has_copies)
         added, removed = (
             write_rows(self.root, each) if each.num_rows else None
             for each in (net.added, net.removed)
