@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 import corollary
 from corollary.core.engine import Limits
+from corollary.core.recorder import job_group
 from corollary.database.database import Database
 from corollary.database.state import DatabaseState
 from corollary.engines.spark import session
@@ -52,24 +54,60 @@ def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     assert not scratch.exists()
 
 
-def test_jobs_are_shown_with_their_relation(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
+def test_jobs_are_shown_with_their_commit(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[str, list[str]] = {}
     context = spark.sparkContext
-    monkeypatch.setattr(type(context), "setJobDescription", lambda _, text: shown.append(text))
+    group = type(context).setJobGroup
+
+    def note(self: Any, name: str, text: str) -> None:
+        shown.setdefault(name, []).append(text)
+        assert "corollary" in self.getJobTags()
+        group(self, name, text)
+
+    monkeypatch.setattr(type(context), "setJobGroup", note)
     db = corollary.open(None, spark=spark, placement="partitions")
     db.load(text=closure(type_="number"))
-    insert(db, "edge", [(1, 2), (2, 3), (3, 4)])
-    insert(db, "edge", [(4, 5)])
-    assert any(text and "maintain reach" in text for text in shown)
+    for edges in ([(1, 2), (2, 3), (3, 4)], [(4, 5)]):
+        insert(db, "edge", edges)
+    name = f"corollary/in memory/{db.commits}"
+    assert "maintain reach" in shown[name]
+    assert context.statusTracker().getJobIdsForGroup(name)
+    assert "corollary" not in context.getJobTags()
 
 
-def test_the_description_of_the_user_stays(spark: Any) -> None:
+def test_what_the_user_says_of_jobs_stays(spark: Any) -> None:
     context = spark.sparkContext
-    for own in ("nightly", None):
-        context.setJobDescription(own)
-        with describe_jobs(spark, "outer"), describe_jobs(spark, "inner", "tag"):
-            assert context.getLocalProperty("spark.job.description") == "inner"
-        assert context.getLocalProperty("spark.job.description") == own
+    said = session.JOB_PROPERTIES
+    for own in (("mine", "nightly"), None):
+        if own is None:
+            for name in said:
+                context.setLocalProperty(name, None)
+        else:
+            context.setJobGroup(*own, interruptOnCancel=True)
+            spark.addTag("corollary")
+        before, tags = [context.getLocalProperty(name) for name in said], spark.getTags()
+        with job_group("/data/sales", 3), describe_jobs(spark, "outer"):
+            with describe_jobs(spark, "inner, too", "tag"):
+                assert [context.getLocalProperty(name) for name in said[:2]] == [
+                    "corollary/sales/3",
+                    "inner, too",
+                ]
+                assert {"corollary", "tag"} <= spark.getTags()
+            assert context.getLocalProperty(said[1]) == "outer"
+            assert "corollary" in spark.getTags()
+        assert [context.getLocalProperty(name) for name in said] == before
+        assert spark.getTags() == tags
+        spark.removeTag("corollary")
+
+
+def test_jobs_that_do_not_end_are_left_behind(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "CANCEL_MAX_SECONDS", 0.3)
+    stays = Event()
+    try:
+        with pytest.raises(TimeoutError):
+            session.run_jobs(spark, "wait", stays.wait, seconds=0.01)
+    finally:
+        stays.set()
 
 
 def test_a_failure_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,12 @@
-"""The record of a run: the size of every step's result. Counters, traces and progress read it."""
+"""The record of a run: the size of every step's result. Counters, traces and progress read it.
+
+Jobs say for which commit they are run, as the pages of a cluster show it.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +15,33 @@ from corollary.data_class import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+JOB_TAG = "corollary"
+"""The tag of all jobs, and the group of those that work for no commit."""
+
+_group: ContextVar[str] = ContextVar("group", default=JOB_TAG)
+
+
+@contextmanager
+def job_group(location: str, commit: int) -> Iterator[None]:
+    """Let the jobs that are started inside be those of a commit of a warehouse.
+
+    >>> with job_group("/data/sales/", 7):
+    ...     current_job_group()
+    'corollary/sales/7'
+    """
+    name = location.partition("?")[0].rstrip("/").rpartition("/")[2]
+    token = _group.set(f"{JOB_TAG}/{name}/{commit}")
+    try:
+        yield
+    finally:
+        _group.reset(token)
+
+
+def current_job_group() -> str:
+    """Return the group of jobs that are started now."""
+    return _group.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +73,11 @@ class Recorder:
     """Receives the events of a run from an engine; those that it has no use for are ignored."""
 
     __slots__ = ()
+
+    @property
+    def stratum(self) -> str:
+        """The relations of the stratum that is maintained now; empty between strata."""
+        return ""
 
     def procedure(self, name: str) -> None:
         """A procedure begins."""

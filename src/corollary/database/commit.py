@@ -23,7 +23,7 @@ from corollary.core.engine import within_seconds
 from corollary.core.once import in_order
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Program, Relation
-from corollary.core.recorder import JobRecord
+from corollary.core.recorder import JobRecord, job_group
 from corollary.core.states import CHANGES
 from corollary.data_class import dataclass
 from corollary.database import counters, pending_commit
@@ -227,7 +227,7 @@ def commit(state: DatabaseState, store: Store, request: TransactionRequest) -> C
             "nothing was changed\n"
             "  = do not let the events of alerts depend on the relation they are inserted into"
         )
-    with state.lock:
+    with state.lock, job_group(store.location, state.commits + 1):
         try:
             with within_seconds(state.limits):
                 outcome = retry_on_conflict(state, store, lambda: _attempt(state, store, request))
@@ -270,7 +270,8 @@ def retry_on_conflict(state: DatabaseState, store: Store, work: Callable[[], Res
             # All that the work reads has to belong to the one state that the commit follows.
             state.is_committing = True
             try:
-                return work()
+                with job_group(store.location, state.commits + 1):
+                    return work()
             except ConflictError:
                 tries -= 1
                 if not tries:

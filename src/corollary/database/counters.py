@@ -148,6 +148,11 @@ class StatsRecorder(ProgressRecorder):
         return self.counts.setdefault(relation, Counter())
 
     @property
+    def stratum(self) -> str:
+        """The relations of the stratum that is maintained now."""
+        return ", ".join(self._choices[self._stratum].relations) if self._stratum else ""
+
+    @property
     def _first(self) -> str:
         """The relation that counts of the whole stratum are attributed to."""
         return self._choices[self._stratum].relations[0] if self._stratum else ""

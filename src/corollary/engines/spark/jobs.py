@@ -181,13 +181,18 @@ class PartitionJobs:
             number: pickle.dumps([tasks[at] for at in each], protocol=5)
             for number, each in slices.items()
         }
-        returned = self._run_tasks(ItemTask(serve_slice, sent), list(sent), title)
+        returned = self._run_tasks(ItemTask(serve_slice, sent), list(sent), self._described(title))
         self._count(title, [address for address, _ in tasks], sent, returned)
         results: list[Any] = [None] * len(tasks)
         for each, found in zip(slices.values(), read_replies(returned), strict=True):
             for at, result in zip(each, found, strict=True):
                 results[at] = result
         return results
+
+    def _described(self, title: str) -> str:
+        """Return a title, and the stratum for whose sake the job is run, if it does not say so."""
+        stratum = "" if self.recorder is None else self.recorder.stratum
+        return title if not stratum or title.endswith(f" {stratum}") else f"{title} for {stratum}"
 
     def _check_size(self, tasks: Sequence[PartitionTask], title: str) -> None:
         """Refuse to read all of a large relation."""

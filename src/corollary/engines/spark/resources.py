@@ -58,7 +58,7 @@ class TaskRunner:
         run = self._run_over_rows if is_connect(self.session) else self._run_over_blocks
         try:
             work = partial(run, task, numbers)
-            return run_jobs(self.session, f"corollary: {title}", work)
+            return run_jobs(self.session, title, work)
         except (PySparkException, Py4JJavaError) as error:
             if MISSING_PACKAGE not in str(error):
                 raise

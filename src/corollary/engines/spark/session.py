@@ -7,9 +7,12 @@ for one machine; it needs Java.
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from corollary.core.engine import parse_memory
+from corollary.core.recorder import JOB_TAG, current_job_group
 from corollary.engines.spark.java import set_java_home
 from corollary.errors import InputError
 
@@ -62,12 +66,17 @@ TASK_MAX_FAILURES = 4
 """A task whose worker dies is run again, as on a cluster, until it has failed so often."""
 
 DRIVER_MEMORY = "spark.driver.memory"
-DESCRIPTION = "spark.job.description"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """The setting of the number of partitions of a shuffle."""
 
+JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What a thread says of its jobs, which may be the user's."""
+
 CANCEL_SECONDS = 0.2
-"""Jobs that do not end when they are cancelled are cancelled again so often."""
+"""Jobs that do not end when they are cancelled are cancelled again so often…"""
+
+CANCEL_MAX_SECONDS = 30.0
+"""…and are not waited for any longer."""
 
 CONNECT_MAX_PARTITIONS = 8
 """The number of partitions where a server does not say how many tasks it runs at once."""
@@ -140,28 +149,35 @@ def _is_cluster_named() -> bool:
 
 
 @contextmanager
-def describe_jobs(session: "SparkSession", *tags: str) -> Iterator[None]:
-    """Give the jobs started inside tags, of which the first describes them.
+def describe_jobs(session: "SparkSession", text: str, *tags: str) -> Iterator[None]:
+    """Give the jobs started inside a description, the group of the commit, and tags.
 
-    Afterwards jobs have the description that the user has given before.
+    On Connect, which knows tags only, these are tags. Afterwards jobs have what the user has given
+    them before.
     """
     context = None if is_connect(session) else session.sparkContext
-    before = None if context is None else context.getLocalProperty(DESCRIPTION)
-    for tag in tags:
-        session.addTag(tag.replace(",", ";"))
+    group = current_job_group()
+    named = {JOB_TAG, *tags} if context is not None else {JOB_TAG, *tags, group, text}
+    added = {each.replace(",", ";") for each in named} - session.getTags()
+    for tag in added:
+        session.addTag(tag)
         if context is not None:
-            context.addJobTag(tag.replace(",", ";"))
+            context.addJobTag(tag)
+    before = (
+        {} if context is None else {name: context.getLocalProperty(name) for name in JOB_PROPERTIES}
+    )
     if context is not None:
-        context.setJobDescription(tags[0])
+        context.setJobGroup(group, text)
     try:
         yield
     finally:
-        for tag in tags:
-            session.removeTag(tag.replace(",", ";"))
+        for tag in added:
+            session.removeTag(tag)
             if context is not None:
-                context.removeJobTag(tag.replace(",", ";"))
+                context.removeJobTag(tag)
         if context is not None:
-            context.setJobDescription(before)  # type: ignore[arg-type]
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
 def run_jobs(
@@ -172,13 +188,17 @@ def run_jobs(
 ) -> Result:
     """Return the result of some work with jobs, which end with whoever waits for it.
 
-    The work is done in another thread: one that waits for Java cannot be interrupted.
+    The work is done in another thread: one that waits for Java cannot be interrupted. Jobs that do
+    not end when they are cancelled are left behind after a while.
 
     Args:
         session: the session of the jobs.
         text: a description of them.
         work: what starts them.
         seconds: they are cancelled after so many, which is an error of Spark's in the work.
+
+    Raises:
+        TimeoutError: they did not end when they were cancelled.
     """
     from pyspark import InheritableThread
 
@@ -195,14 +215,16 @@ def run_jobs(
         finally:
             ended.set()
 
-    InheritableThread(run, session=session, daemon=True).start()
+    started = partial(copy_context().run, run)  # which has the group of the jobs
+    InheritableThread(started, session=session, daemon=True).start()
     try:
         ended.wait(seconds)
     finally:
-        while not ended.is_set():
+        last = time.monotonic() + CANCEL_MAX_SECONDS
+        while not ended.is_set() and time.monotonic() < last:
             _cancel_jobs(session, tag)
             ended.wait(CANCEL_SECONDS)  # another job may have begun meanwhile
-    return found.result()
+    return found.result(timeout=0)
 
 
 def _cancel_jobs(session: "SparkSession", tag: str) -> None:

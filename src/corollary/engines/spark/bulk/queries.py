@@ -105,7 +105,7 @@ class SparkQueries:
                 self._frame(each, tables).createOrReplaceTempView(each.name)
                 stack.callback(session.catalog.dropTempView, each.name)
             work = partial(self._compute, query, results)
-            return run_jobs(session, f"corollary: {title}", work, seconds)
+            return run_jobs(session, title, work, seconds)
 
     def _compute(
         self, query: StepQuery, results: Sequence[WritePartitions]
