@@ -394,6 +394,9 @@ class Placement(StrEnum):
 
     DRIVER = "driver"
     TASKS = "tasks"
+    """Partition by partition, each task with a copy of what else the stratum reads."""
+    ROUNDS = "rounds"
+    """On the driver, with all that is large in partitions: those are asked in each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +404,7 @@ class PlacedCall:
     """Call the procedure of a stratum in a placement; an engine with one placement just calls it.
 
     Attributes:
-        columns: the relations of the stratum, with the column to partition each by.
+        columns: the relations of the stratum, with the column that tasks partition each by.
     """
 
     procedure: str

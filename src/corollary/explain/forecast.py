@@ -40,6 +40,7 @@ DELTA_NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
 
 REMOTE_PLACEMENTS: Mapping[str, str] = {
     Placement.TASKS: "partitioned, in one Spark job",
+    Placement.ROUNDS: "what it reads does not fit into a worker; each round asks tasks",
     "partitions": "tasks are asked for what a step looks up",
 }
 

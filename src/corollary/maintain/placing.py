@@ -50,7 +50,12 @@ def place_strata(engine: Engine, before: NormalProgram, after: NormalProgram) ->
             name = procedure_name(stratum.relations)
             assert pivot is not None, "only such a stratum is partitioned"
             places[name] = PlacedCall(name, placement, tuple(pivot.items()))
-    by_relation = {name: dict(each.columns) for each in places.values() for name, _ in each.columns}
+    by_relation = {
+        name: dict(each.columns)
+        for each in places.values()
+        if each.placement is Placement.TASKS
+        for name, _ in each.columns
+    }
     if not by_relation:
         return PlacedPrograms(before, after, places)
     old = partition_program(before, by_relation)

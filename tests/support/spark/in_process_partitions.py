@@ -143,7 +143,8 @@ def everything_partitioned(number: int) -> Iterator[None]:
         patch.setattr(open_partition, "OPEN_MAX_PARTITIONS", chance.choice((1, 256)))
         patch.setattr(open_partition, "ASKED_MAX", chance.choice((1, 1 << 20)))
         patch.setattr(engine, "DICTIONARY_MAX_BYTES", chance.choice((0, 1 << 26)))
-        patch.setattr(placer, "COPIED_MAX_TUPLES", chance.choice((-1, 5, 1 << 23)))
+        patch.setattr(placer, "WORKER_MEMORY", chance.choice((-1, 10 * TUPLE_BYTES, 1 << 30)))
+        patch.setattr(engine, "BULK_MIN_TUPLES", chance.choice((1, 1 << 17)))
         patch.setattr(stratum, "INLINE_MAX_TUPLES", chance.choice((0, 2, 1 << 14)))
         stage_changes(patch, chance.choice((None, 1, 4)))
         yield

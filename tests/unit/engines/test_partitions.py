@@ -94,7 +94,7 @@ def test_cases(
 ) -> None:
     share_out(monkeypatch)
     if not is_copied:  # recursion by rounds of probes
-        monkeypatch.setattr(placer, "COPIED_MAX_TUPLES", -1)
+        monkeypatch.setattr(placer, "WORKER_MEMORY", -1)
     run_case(case, "as written", variant)
 
 

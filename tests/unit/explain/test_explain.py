@@ -42,6 +42,7 @@ from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.database.forecast import forecast_for_program
 from corollary.database.program.loaded_program import load_program
+from corollary.engines.spark import placer
 from corollary.explain.dependency_graph import graph_as_dot, graph_as_svg
 from corollary.explain.forecast import forecast_as_json, print_forecast
 from corollary.explain.plan import plan_as_json, print_plan, print_procedures
@@ -621,6 +622,14 @@ def test_placements_are_told(tmp_path: Path) -> None:
         found = document(tmp_path, CLOSURE, "--removed", "edge", "--placement", placement)
         assert [each["placement"] for each in found["choices"]] == [run]
     assert "placed in" not in changed(tmp_path, CLOSURE, "--removed", "edge")
+
+
+def test_a_stratum_that_reads_more_than_a_worker_holds_has_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placer, "WORKER_MEMORY", -1)
+    said = changed(tmp_path, CLOSURE, "--removed", "edge", "--placement", "partitions")
+    assert "placed in rounds: what it reads does not fit into a worker" in said
 
 
 TWO_VIEWS = """

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import (
+    BULK_MIN_TUPLES,
     BulkMode,
     IndexPlaces,
     Limits,
@@ -52,7 +53,11 @@ from corollary.engines.spark.jobs import (
     SparkTaskPool,
     Task,
 )
-from corollary.engines.spark.placer import PARTITIONS_PLACE, Placer, is_change_relation
+from corollary.engines.spark.placer import (
+    PARTITIONS_PLACE,
+    Placer,
+    is_change_relation,
+)
 from corollary.engines.spark.relation.contents import (
     WIDER_BITS,
     PartitionedContents,
@@ -194,6 +199,7 @@ class SparkEngine(LocalEngine):
         size = sum(self.size(name, State.OLD) for name in relations if name in self._relations)
         lower = sum(self.size(name) for name in below if name in self._relations)
         is_partitioned = any(map(self.is_partitioned, relations))
+        self._placer.worker_memory = self._resources.worker_memory
         return self._placer.placement(size, lower, is_partitioned=is_partitioned)
 
     def close(self) -> None:
@@ -558,12 +564,16 @@ class SparkEngine(LocalEngine):
         return table
 
     def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
-        return self._strata.run(prepared, step)
+        return step.placement is Placement.TASKS and self._strata.run(prepared, step)
 
     def _prepare(self, plan: Plan) -> PreparedPlan:
         if id(plan) not in self._prepared:
             for name in self._strata.maintained(plan):
                 self._contents(name).move_committed()
+            for name in self._strata.probed(plan):
+                if name in self._tables and self.size(name) >= BULK_MIN_TUPLES:
+                    self._contents(name).move_committed()
+                    self._contents(name).move_added()
             if self._has_partitions(plan):
                 for name in relations_written(plan):  # its results may be in partitions
                     if name in self._tables and self._tables[name].types:

@@ -27,6 +27,7 @@ from corollary.engines.spark.relation.open_partition import (
     new_name,
     open_partition,
     ranges_of,
+    read_partition,
     write_partition,
 )
 from corollary.engines.spark.relation.partitioning import (
@@ -238,6 +239,26 @@ class Build:
         """Return what was written."""
         rows = from_bytes(self.rows)
         return write_partition(address.root, address.relation, address.orders, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class AddNumber:
+    """Write the tuples of a partition with a number as last column, as tuples of a relation."""
+
+    number: int
+    relation: Relation
+    partitioning: Partitioning
+
+    def run(self, address: PartitionAddress) -> dict[int, StoredPartition]:
+        """Return what was written, by number of the relation's partition."""
+        tables = read_partition(address.root, address.relation, address.orders, address.stored)
+        rows = pa.concat_tables(list(tables))
+        number = pa.repeat(pa.scalar(self.number, pa.int64()), rows.num_rows)
+        numbered = pa.table([*rows.columns, number], names=list(self.relation.columns))
+        return {
+            number: write_open_change(address.root, self.relation, part, part.slice(0, 0))
+            for number, part in split_table(numbered, self.relation, self.partitioning)
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,11 @@ TASKS_MIN_TUPLES = 1 << 24
 TASKS_MIN_INPUT_TUPLES = 1 << 20
 """…and so is one that is still empty and reads so many."""
 
-COPIED_MAX_TUPLES = 1 << 23
-"""A stratum that reads more tuples of other relations does not run in tasks: each has a copy."""
+WORKER_MEMORY = 1 << 30
+"""What a worker may hold of relations, in bytes, if the session does not say."""
+
+COPIES_DIVISOR = 2
+"""Copies of what a stratum reads take at most one in so many bytes of that."""
 
 
 @dataclass(slots=True)
@@ -33,11 +36,13 @@ class Placer:
         is_forced: whether all relations are in partitions.
         memory: the bytes that the tuples of other relations may take on the driver; None for any
             number.
+        worker_memory: the bytes that a worker may hold; None for `WORKER_MEMORY`.
         headroom: the bytes that tables there may still grow by until they are measured again.
     """
 
     is_forced: bool = False
     memory: int | None = None
+    worker_memory: int | None = None
     headroom: int = -1
 
     @property
@@ -99,15 +104,12 @@ class Placer:
             lower: the tuples of the relations that it reads.
             is_partitioned: whether one of its relations is in partitions.
         """
-        if lower > COPIED_MAX_TUPLES:
-            return Placement.DRIVER
-        if self.is_forced:
-            return Placement.TASKS
-        if self.memory is None:
-            return Placement.DRIVER
         is_large = is_partitioned or size >= TASKS_MIN_TUPLES
         is_first = not size and lower >= TASKS_MIN_INPUT_TUPLES
-        return Placement.TASKS if is_large or is_first else Placement.DRIVER
+        if not self.is_forced and (self.memory is None or not (is_large or is_first)):
+            return Placement.DRIVER
+        is_copied = TUPLE_BYTES * lower <= (self.worker_memory or WORKER_MEMORY) // COPIES_DIVISOR
+        return Placement.TASKS if is_copied else Placement.ROUNDS
 
 
 def is_change_relation(name: str) -> bool:

@@ -20,6 +20,7 @@ from corollary.engines.spark.session import (
     private_session,
     release_session,
     run_jobs,
+    worker_memory,
 )
 from corollary.errors import InputError
 
@@ -137,6 +138,12 @@ class SparkResources:
         if self._session is None:
             self._session = private_session(self._spark)
         return self._session
+
+    @property
+    def worker_memory(self) -> int | None:
+        """The bytes that the settings of Spark let a worker have; None if they do not say."""
+        session = self._session or self._spark
+        return None if session is None else worker_memory(session)
 
     @property
     def root(self) -> Path:

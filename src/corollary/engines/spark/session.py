@@ -266,6 +266,15 @@ def granted_memory(spark: "SparkSession | None") -> int | None:
     return parse_memory(f"{stated}M" if stated.isdigit() else stated)
 
 
+def worker_memory(session: "SparkSession") -> int | None:
+    """Return the bytes that a worker of an executor may have; None if the settings do not say."""
+    stated = session.conf.get("spark.executor.pyspark.memory", None)
+    if not stated:
+        return None
+    amount = parse_memory(f"{stated}M" if stated.isdigit() else stated)
+    return amount // int(session.conf.get("spark.executor.cores", None) or 1)
+
+
 def release_session(session: "SparkSession") -> None:
     """Release a private session; on Connect, the process would wait for its server at the end.
 

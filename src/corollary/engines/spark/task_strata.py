@@ -15,7 +15,7 @@ import pyarrow as pa
 from corollary.core import plans
 from corollary.core.engine import Limits, MapResult
 from corollary.core.pipeline import Reference
-from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Plan
+from corollary.core.plans import WORKING_SEPARATOR, PlacedCall, Placement, Plan
 from corollary.core.program import Relation
 from corollary.core.states import CHANGES, State
 from corollary.engines.local.prepared_plan import PreparedPlan
@@ -149,8 +149,13 @@ class TaskStrata:
 
     def maintained(self, plan: Plan) -> list[str]:
         """Return the relations that a plan maintains in tasks."""
-        parts = self._parts(plan).items()
+        parts = self._parts(plan)[Placement.TASKS].items()
         return [name for procedure, part in parts for name in self._pivots(plan, procedure, part)]
+
+    def probed(self, plan: Plan) -> set[str]:
+        """Return the relations that strata of a plan ask for in each round."""
+        parts = self._parts(plan)[Placement.ROUNDS].values()
+        return {name for part in parts for name in part.types}
 
     def _pivots(self, plan: Plan, procedure: str, part: Plan) -> dict[str, int]:
         """Return the relations that the procedure of a stratum maintains, and their pivots."""
@@ -169,7 +174,7 @@ class TaskStrata:
 
     def run(self, prepared: PreparedPlan, step: PlacedCall) -> bool:
         """Run the procedure of a stratum in tasks, unless its partitions do not allow it."""
-        part = self._parts(prepared.plan)[step.procedure]
+        part = self._parts(prepared.plan)[Placement.TASKS][step.procedure]
         pivots = self._pivots(prepared.plan, step.procedure, part)
         count, tasks = self._counts(part)
         maintained = {
@@ -246,13 +251,13 @@ _pickle_plan = PlanCache(pickle_plan)
 """The same bytes for the same plan, so that workers recognise it."""
 
 
-def _placed_parts(plan: Plan) -> dict[str, Plan]:
-    """Return the parts of a plan that run in tasks, by procedure."""
-    return {
-        each.procedure: subplan(plan, each.procedure)
-        for each in plans.steps_of(plan)
-        if isinstance(each, PlacedCall)
-    }
+def _placed_parts(plan: Plan) -> dict[Placement, dict[str, Plan]]:
+    """Return the parts of a plan that have a placement, by this and by procedure."""
+    found: dict[Placement, dict[str, Plan]] = {each: {} for each in Placement}
+    for step in plans.steps_of(plan):
+        if isinstance(step, PlacedCall):
+            found[step.placement][step.procedure] = subplan(plan, step.procedure)
+    return found
 
 
 # --- relations that tasks share ------------------------------------------------------------------

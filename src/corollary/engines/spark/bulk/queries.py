@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.core.engine import BulkMode
+from corollary.core.pipeline import Reference
 from corollary.core.states import State
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
 from corollary.engines.local.values.codes import Dictionary
+from corollary.engines.spark.bulk.semi_joins import KEY, SemiJoin, probe_frame
 from corollary.engines.spark.bulk.spark_columns import (
     column_names,
     partition_frame,
@@ -28,7 +30,7 @@ from corollary.engines.spark.frames import arrow_frame
 from corollary.engines.spark.relation.contents import PartitionPlace, contents_in
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
-from corollary.sqlgen.compiled import InputTable
+from corollary.sqlgen.compiled import InputTable, Representation
 from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.udf import Udf, udfs_in
 
@@ -85,6 +87,7 @@ class SparkQueries:
         tables: Mapping[str, Table],
         results: Sequence[WritePartitions],
         seconds: float | None = None,
+        semi_joins: Sequence[Mapping[Reference, SemiJoin]] = (),
     ) -> list[list[WrittenPartition]] | None:
         """Have the results of a query written in partitions.
 
@@ -93,6 +96,7 @@ class SparkQueries:
             tables: what it reads.
             results: for each step what writes its tuples.
             seconds: after so many its jobs are cancelled, and it fails.
+            semi_joins: for each pipeline how some of the tables are read.
 
         Returns:
             What was written for each step; None if a row may lack a value.
@@ -101,9 +105,11 @@ class SparkQueries:
         self._functions.register(query.trees)
         title = ", ".join(writer.relation.name for writer in results)
         with ExitStack() as stack:
-            for each in query.inputs:
-                self._frame(each, tables).createOrReplaceTempView(each.name)
-                stack.callback(session.catalog.dropTempView, each.name)
+            for at, inputs in enumerate(query.inputs):
+                joins = semi_joins[at] if semi_joins else {}
+                for name, frame in self._frames(inputs, tables, joins).items():
+                    frame.createOrReplaceTempView(name)
+                    stack.callback(session.catalog.dropTempView, name)
             work = partial(self._compute, query, results)
             return run_jobs(session, title, work, seconds)
 
@@ -125,6 +131,42 @@ class SparkQueries:
                 for text, writer in zip(query.texts, results, strict=True)
             ]
         return None if any(each.marks for written in found for each in written) else found
+
+    def _frames(
+        self,
+        inputs: Sequence[InputTable],
+        tables: Mapping[str, Table],
+        semi_joins: Mapping[Reference, SemiJoin],
+    ) -> dict[str, "DataFrame"]:
+        """Return the frames that a pipeline reads, by name."""
+        whole = {
+            each.source: self._frame(each, tables)
+            for each in inputs
+            if each.source not in semi_joins
+        }
+        return {
+            each.name: whole[each.source]
+            if each.source in whole
+            else self._matching_frame(each, tables, semi_joins[each.source], whole)
+            for each in inputs
+        }
+
+    def _matching_frame(
+        self,
+        input_: InputTable,
+        tables: Mapping[str, Table],
+        join: SemiJoin,
+        whole: Mapping[Reference, "DataFrame"],
+    ) -> "DataFrame":
+        """Return the columns of a relation that a query reads, of the tuples that it needs."""
+        contents = contents_in(tables[input_.source.relation], input_.source.state)
+        assert contents is not None
+        files, added, removed = contents.parts(input_.source.state)
+        part = next(each for each in files.sets if each.lead == join.column)
+        lead = whole[join.lead]
+        keys = lead.select(lead[f"{Representation.VALUE}{join.key}"].alias(KEY))
+        columns = [at for _, at in input_.columns]
+        return probe_frame(files, part, columns, keys, (added, removed))
 
     def _frame(self, input_: InputTable, tables: Mapping[str, Table]) -> "DataFrame":
         """Return the columns of a relation that a query reads."""

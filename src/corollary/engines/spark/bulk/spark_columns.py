@@ -4,17 +4,20 @@ Queries read values: the columns of a relation are `v0`, `v1`, … A relation wi
 there, `unit`, which is always true. Of relations in partitions, tasks read the files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, canonical_floats
+from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
 from corollary.engines.spark.frames import UNSIGNED_TYPE, portion_frame
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.handle import partition_portions
+from corollary.engines.spark.relation.partitioning import Partitioning
 from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.query_frames import UNIT
 from corollary.sqlgen.spark_dialect import SPARK
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+NUMBER_COLUMN = "number"
 
 
 def column_names(types: Sequence[Type]) -> list[str]:
@@ -56,6 +61,41 @@ def from_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
     return column if column.type == target else column.cast(target)
 
 
+def place_rows(
+    frame: "DataFrame", names: Sequence[str], types: Sequence[Type], partitioning: Partitioning
+) -> "DataFrame":
+    """Return the rows of a frame, those of one partition with one task, and its `NUMBER_COLUMN`.
+
+    Args:
+        frame: the rows.
+        names: of its columns that decide the partition, as the partitioning has them.
+        types: of all columns of the relation.
+        partitioning: of the relation.
+    """
+    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+    def number_rows(*columns: pa.Array) -> pa.Array:
+        values = {
+            at: pa.chunked_array([from_spark(each, types[at])])
+            for at, each in zip(partitioning.columns, columns, strict=True)
+        }
+        return fixed_array(partitioning.numbers(values, types), pa.int64())
+
+    numbered = frame.withColumn(NUMBER_COLUMN, arrow_udf(number_rows, "BIGINT")(*names))
+    return numbered.repartitionById(partitioning.count, numbered[NUMBER_COLUMN].cast("INT"))
+
+
+def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows that a task has got by `place_rows`, by partition."""
+    found = [batch for batch in batches if batch.num_rows]
+    if not found:
+        return
+    table = pa.Table.from_batches(found)
+    numbers = fixed_values(table.column(NUMBER_COLUMN).combine_chunks(), np.int64)
+    for number in np.unique(numbers).tolist():
+        yield number, table.filter(bool_array(numbers == number))
+
+
 def tuples_to_spark(table: pa.Table, types: Sequence[Type]) -> pa.Table:
     """Return tuples as a table that Spark takes."""
     if not types:
@@ -80,6 +120,14 @@ class ToQueryColumns:
         return pa.Table.from_arrays(list(arrays), names=list(self.names))
 
 
+def query_columns(
+    types: Sequence[Type], columns: Sequence[int]
+) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """Return the names and types of some columns of a relation."""
+    names = column_names(types)
+    return tuple(names[at] for at in columns), tuple(types[at] for at in columns)
+
+
 def partition_frame(
     session: "SparkSession",
     files: PartitionedFiles,
@@ -88,8 +136,7 @@ def partition_frame(
     removed: pa.Table,
 ) -> "DataFrame":
     """Return columns of a partitioned relation, with its open change, as a frame."""
-    every, all_types = column_names(files.relation.types), files.relation.types
-    names, types = tuple(every[at] for at in columns), tuple(all_types[at] for at in columns)
+    names, types = query_columns(files.relation.types, columns)
     schema = schema_text(names, types) if names else schema_text([UNIT], ())
     # Of a query that needs no column, the first one says how many rows there are.
     portions = partition_portions(files, added, removed, columns or (0,))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.core.logic import NO_RULE, Windowing
-from corollary.core.pipeline import Pipeline, Reference
+from corollary.core.pipeline import Pipeline
 from corollary.core.plans import Aggregate, Derive, ReadTotals, Reduce, Total, Window
 from corollary.core.totals import word_slices
 from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Type
@@ -59,14 +59,14 @@ class StepQuery:
         trees: what udfs are looked for in.
         texts: for each step, the query of its tuples.
         fault_texts: each gives a row if an expression had no value that is looked up.
-        inputs: the tables that they read.
+        inputs: the tables that each of their pipelines reads.
         shared: what the queries of several steps read, as the view `SHARED`: it is computed once.
     """
 
     trees: tuple[Node, ...]
     texts: tuple[str, ...]
     fault_texts: tuple[str, ...]
-    inputs: tuple[InputTable, ...]
+    inputs: tuple[tuple[InputTable, ...], ...]
     shared: str | None = None
 
 
@@ -171,7 +171,7 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     if groups == [] and is_float:  # an aggregate of no rows would be a row
         test = nodes.binary(exp.GT, count_rows(), nodes.integer(0, "BIGINT"))
         query.set("having", exp.Having(this=test))
-    return StepQuery((query,), (SPARK.text(query),), (), table.tables())
+    return StepQuery((query,), (SPARK.text(query),), (), (table.tables(),))
 
 
 def window_query(step: Window, rows: Pipeline | None, types: Types) -> StepQuery | NotCompiled:
@@ -231,18 +231,6 @@ def _windows_by_udf(
     every = nodes.select([marked, inlined], nodes.subquery(grouped, QUERY))
     values = [nodes.column(name, QUERY) for name in column_names(target)]
     return _named(every, values, target, has_mark=True)
-
-
-def numbered_query(source: Reference, types: Sequence[Type], number: int) -> StepQuery:
-    """Return the tuples of a relation with a number as last column."""
-    table = InputColumns()
-    table.use(source)
-    values = [table.read(source, Representation.VALUE, at) for at in range(len(types))]
-    values.append(nodes.integer(number, SPARK.type_name(NUMBER)))
-    items = [nodes.named(value, f"{Representation.VALUE}{at}") for at, value in enumerate(values)]
-    mark = nodes.named(exp.Boolean(this=False), MARK)
-    query = nodes.select([*items, mark], table.use(source))
-    return StepQuery((query,), (SPARK.text(query),), (), table.tables())
 
 
 def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -> Node | None:
@@ -307,13 +295,13 @@ def _widest(type_: Type) -> Type:
 
 def _joined(queries: Sequence[exp.Select], parts: Sequence[CompiledQuery]) -> StepQuery:
     """Return the union of queries; the tables of each get names of their own."""
-    inputs: list[InputTable] = []
+    inputs: list[tuple[InputTable, ...]] = []
     trees: list[Node] = []
     faults: list[str] = []
     texts: list[str] = []
     for number, (query, part) in enumerate(zip(queries, parts, strict=True)):
         names = {each.name: f"p{number}_{each.name}" for each in part.inputs}
-        inputs += [replace(each, name=names[each.name]) for each in part.inputs]
+        inputs.append(tuple(replace(each, name=names[each.name]) for each in part.inputs))
         for tree in (query, *part.fault_queries):
             renamed = tree.copy()
             for table in list(renamed.find_all(exp.Table)):

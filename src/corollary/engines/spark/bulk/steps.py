@@ -4,9 +4,9 @@ Results are written by tasks, and stay in partitions; few tuples come to the dri
 lack a value, the driver computes the step itself, and its judge decides.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import (
     Aggregate,
     Derive,
-    Evaluation,
     Extend,
     Plan,
     ReadTotals,
@@ -25,6 +24,7 @@ from corollary.core.plans import (
     Window,
     steps_of,
 )
+from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
@@ -41,11 +41,15 @@ from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.spark.bulk.queries import SparkQueries, read_table
+from corollary.engines.spark.bulk.semi_joins import (
+    SEMI_JOIN_RATIO,
+    SemiJoin,
+    find_semi_joins,
+)
 from corollary.engines.spark.bulk.step_queries import (
     StepQuery,
     derive_query,
     group_query,
-    numbered_query,
     totals_query,
     window_query,
 )
@@ -55,7 +59,8 @@ from corollary.engines.spark.bulk.writing import (
     WrittenPartition,
 )
 from corollary.engines.spark.exchange import split_bytes
-from corollary.engines.spark.operations import from_bytes
+from corollary.engines.spark.jobs import PartitionTask
+from corollary.engines.spark.operations import AddNumber, PartitionAddress, from_bytes
 from corollary.engines.spark.relation.contents import (
     TupleSet,
     contents_in,
@@ -66,6 +71,7 @@ from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
+    append_changes,
 )
 from corollary.engines.spark.relation.handle import RemoteTuples
 from corollary.engines.spark.relation.partitioning import Partitioning
@@ -151,11 +157,12 @@ class SparkSteps:
         for each in pipelines:
             rows = record_probes(each, self._tables, self._held, context)
             context.budget.count_rows(each, rows)
-        found = self._result(step, query, step.reduce, step.without, context)
+        results = [_Result(step.target, step.reduce, step.without)]
+        found = self._run(query, results, context, step.pipelines)
         if found is None:
             self._faulty.add(id(step))
             return None
-        return found, led
+        return found[0], led
 
     def _lead_size(self, pipeline: Pipeline) -> int:
         lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
@@ -218,7 +225,7 @@ class SparkSteps:
         if isinstance(query, NotCompiled):
             return None
         results = [_Result(each.target, None, _without(each)) for each in steps]
-        found = self._run(query, results, context)
+        found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
             self._faulty |= set(map(id, steps))
             return None
@@ -248,7 +255,8 @@ class SparkSteps:
         """Return the groups and values that totals say, None if the driver has to read them."""
         if not self._is_large(step.totals):
             return None
-        return self._result(step, totals_query(step, self._types), None, (), context)
+        found = self._run(totals_query(step, self._types), [_Result(step.target)], context)
+        return None if found is None else found[0]
 
     def _is_group_due(self, step: GroupStep) -> bool:
         if (isinstance(step, Total) and step.is_weighted) or not self._types[step.target]:
@@ -278,48 +286,64 @@ class SparkSteps:
         query = window_query(step, rows, self._types)
         if isinstance(query, NotCompiled):
             return None
-        found = self._result(step, query, None, step.without, context)
+        results = [_Result(step.target, None, step.without)]
+        found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
             self._faulty.add(id(step))
-        return found
+            return None
+        return found[0]
 
     # --- results -------------------------------------------------------------------------------
 
-    def _result(
-        self,
-        step: Evaluation,
-        query: StepQuery,
-        reduce: Reduce | None,
-        without: tuple[Reference, ...],
-        context: RunContext,
-    ) -> TupleSet | None:
-        """Return the tuples of a query; None if a row may lack a value."""
-        found = self._run(query, [_Result(step.target, reduce, without)], context)
-        return None if found is None else found[0]
-
     def _run(
-        self, query: StepQuery, results: Sequence["_Result"], context: RunContext
+        self,
+        query: StepQuery,
+        results: Sequence["_Result"],
+        context: RunContext,
+        pipelines: Sequence[Pipeline] = (),
     ) -> list[TupleSet] | None:
-        """Return the tuples of each step of a query; None if a row may lack a value."""
+        """Return the tuples of each step of a query; None if a row may lack a value.
+
+        Args:
+            query: the query.
+            results: what each step makes of its rows.
+            context: that of the run.
+            pipelines: those that give its rows, if it has some.
+        """
         budget = context.budget
         budget.check_seconds()
         context.recorder.bulk()
         try:
-            found = self._written(query, results, budget.seconds_left)
+            made = [self._writer(each) for each in results]
+            joins = list(map(self._semi_joins, pipelines))
+            written = self._queries.run(query, self._tables, made, budget.seconds_left, joins)
         except Exception:
             budget.check_seconds()  # it may have been cancelled for that
             raise
         budget.check_seconds()
-        return found
-
-    def _written(
-        self, query: StepQuery, results: Sequence["_Result"], seconds: float | None = None
-    ) -> list[TupleSet] | None:
-        made = [self._writer(each) for each in results]
-        written = self._queries.run(query, self._tables, made, seconds)
         if written is None:
             return None
         return [self._tuples(writer, each) for writer, each in zip(made, written, strict=True)]
+
+    def _semi_joins(self, pipeline: Pipeline) -> dict[Reference, SemiJoin]:
+        """Return how a pipeline reads relations that are much larger than the one that leads."""
+        size = SEMI_JOIN_RATIO * self._lead_size(pipeline)
+        return {
+            source: join
+            for source, joins in find_semi_joins(pipeline).items()
+            if self._tables[source.relation].size(source.state) >= size
+            if (join := next(filter(partial(self._has_set, source), joins), None)) is not None
+        }
+
+    def _has_set(self, source: Reference, join: SemiJoin) -> bool:
+        """Whether a relation has partitions by the column of a semi-join, or gets them."""
+        contents = contents_in(self._tables[source.relation], source.state)
+        if contents is None:
+            return False
+        if source.relation in self._held and contents.staged is None:
+            contents.table.arrangement(contents.table.order_for((join.column,)))
+        sets = contents.files_of(source.state).sets
+        return any(each.lead == join.column and each.heavy is None for each in sets)
 
     def _writer(self, result: "_Result") -> WritePartitions:
         types, partitioning = self._types[result.target], self._partitioning(result)
@@ -341,8 +365,13 @@ class SparkSteps:
         partitions = [StoredPartition()] * writer.partitioning.count
         for each in written:
             partitions[each.number] = each.stored
+        return self._remote_tuples(relation, writer.partitioning, partitions)
+
+    def _remote_tuples(
+        self, relation: Relation, partitioning: Partitioning, partitions: Iterable[StoredPartition]
+    ) -> RemoteTuples:
         orders = (tuple(range(len(relation.types))),)
-        part = PartitionSet(orders, tuple(partitions), writer.partitioning.heavy)
+        part = PartitionSet(orders, tuple(partitions), partitioning.heavy)
         return RemoteTuples(PartitionedFiles(self._queries.root, relation, (part,)))
 
     def _collected(self, target: Table, written: list[WrittenPartition]) -> Words:
@@ -400,12 +429,23 @@ class SparkSteps:
         """
         if not self._is_remote(Reference(source)):
             return False
-        query = numbered_query(Reference(source), self._types[source], number)
-        found = self._written(query, [_Result(target)])
-        assert found is not None
-        contents = contents_of(self._tables[target])
+        contents, given = contents_of(self._tables[target]), contents_of(self._tables[source])
         assert contents is not None
-        contents.extend(found[0])
+        assert given is not None
+        files = given.new_files()
+        part, relation = files.sets[0], working_relation(target, self._types[target])
+        partitioning = self._partitioning(_Result(target))
+        add = AddNumber(number, relation, partitioning)
+        tasks: list[PartitionTask] = [
+            (PartitionAddress.of(files, part, at), add)
+            for at, stored in enumerate(part.partitions)
+            if stored.files
+        ]
+        partitions = [StoredPartition()] * partitioning.count
+        for made in contents.place.jobs.run(tasks, f"number {source}"):
+            for at, stored in made.items():
+                partitions[at] = append_changes(partitions[at], stored)
+        contents.extend(self._remote_tuples(relation, partitioning, partitions))
         return True
 
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 from corollary.core.arrow_buffers import (
     bool_array,
     bool_values,
-    fixed_array,
-    fixed_values,
     index_array,
 )
 from corollary.core.plans import Reduce
@@ -28,7 +26,12 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.spark_columns import column_names, from_spark
+from corollary.engines.spark.bulk.spark_columns import (
+    column_names,
+    from_spark,
+    place_rows,
+    placed_tables,
+)
 from corollary.engines.spark.operations import from_bytes, to_bytes
 from corollary.engines.spark.relation.change_files import write_change
 from corollary.engines.spark.relation.files import (
@@ -48,7 +51,6 @@ from corollary.sqlgen.compiled import MARK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NUMBER_COLUMN = "number"
 WRITTEN = "written BINARY"
 """What the tasks return: pickled `WrittenPartition`s."""
 
@@ -125,13 +127,7 @@ class WritePartitions:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each partition that has tuples, or rows that may lack a value."""
-        found = [batch for batch in batches if batch.num_rows]
-        if not found:
-            return
-        table = pa.Table.from_batches(found)
-        numbers = fixed_values(table.column(NUMBER_COLUMN).combine_chunks(), np.int64)
-        for number in np.unique(numbers).tolist():
-            rows = table.filter(bool_array(numbers == number))
+        for number, rows in placed_tables(batches):
             written = pickle.dumps(self._write(rows, number), protocol=5)
             yield pa.RecordBatch.from_arrays([pa.array([written], pa.binary())], ["written"])
 
@@ -171,23 +167,8 @@ class WritePartitions:
 
 def write_partitions(frame: "DataFrame", writer: WritePartitions) -> list[WrittenPartition]:
     """Write the rows of a frame; return what was written, in no order."""
-    from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
-
-    types, partitioning = writer.relation.types, writer.partitioning
-
-    def number_rows(*columns: pa.Array) -> pa.Array:
-        """Return the partition of each row, by the columns that decide it."""
-        values = {
-            at: pa.chunked_array([from_spark(each, types[at])])
-            for at, each in zip(partitioning.columns, columns, strict=True)
-        }
-        return fixed_array(partitioning.numbers(values, types), pa.int64())
-
-    names = column_names(types)
-    numbered = frame.withColumn(
-        NUMBER_COLUMN,
-        arrow_udf(number_rows, "BIGINT")(*(names[at] for at in partitioning.columns)),
-    )
-    placed = numbered.repartitionById(partitioning.count, numbered[NUMBER_COLUMN].cast("INT"))
+    names, partitioning = column_names(writer.relation.types), writer.partitioning
+    leads = [names[at] for at in partitioning.columns]
+    placed = place_rows(frame, leads, writer.relation.types, partitioning)
     rows = placed.mapInArrow(writer, WRITTEN).collect()
     return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
