@@ -21,6 +21,7 @@ from corollary.engines.spark.relation.files import (
     StoredPartition,
 )
 from corollary.engines.spark.relation.open_partition import (
+    OpenPartition,
     PartitionEngine,
     find_rows,
     load_partition,
@@ -72,7 +73,7 @@ class PartitionAddress:
         stored = part.partitions[number] if stored is None else stored
         return cls(files.root, files.relation, part.orders, number, stored)
 
-    def open(self) -> PartitionEngine:
+    def open(self) -> OpenPartition:
         """Return the partition, to look something up, and keep it open in this process."""
         return open_partition(self.root, self.relation, self.orders, self.number, self.stored)
 

@@ -15,6 +15,7 @@ import pytest
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal
+from corollary.engines.local.values.symbols import SymbolDomain
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.operations import Fold, PartitionAddress
 from corollary.engines.spark.relation import change_files, partitioning
@@ -131,14 +132,16 @@ def test_a_partition_is_written_changed_probed_and_folded(
             assert stored.base != before.base
             assert not stored.changes
         opened = opening.open_partition(root, PAIRS, orders, 0, stored)
-        assert rows_of(opened.table()) == known
+        (table,) = opening.read_partition(root, PAIRS, orders, stored)
+        assert rows_of(table) == known
         order = orders[0]
         keys = [-5, None, 2**63 - 1, 77] if order[0] == 0 else ["t3", "t5", "none"]
         keys_table = from_python(
             [(each,) for each in keys], Relation("k", ("k",), (PAIRS.types[order[0]],), False)
         )
         expected = {each for each in known if each[order[0]] in keys}
-        assert rows_of(opened.matches(order, keys_table)) == expected
+        found = opened.matches(order, keys_table)
+        assert (rows_of(found), found.num_rows) == (expected, len(expected))
         asked = [*known, (99, "t1"), (3, "unknown")]
         mask = opened.contains(from_python(asked, PAIRS))
         assert mask.tolist() == [each in known for each in asked]
@@ -194,7 +197,8 @@ def test_merged_changes_have_the_same_effect(
             merged += 1
         assert stored.size == len(known)
         found = opening.open_partition(root, PAIRS, orders, 0, stored)
-        assert rows_of(found.table()) == known
+        mask = found.contains(from_python(every, PAIRS))
+        assert mask.tolist() == [each in known for each in every]
     assert merged > 2
     assert len(stored.changes) < 17
     assert opened == [stored.base]
@@ -262,8 +266,32 @@ def test_keys_of_an_order_without_a_file(tmp_path: Path, is_unique: bool) -> Non
     asked = from_python(keys, Relation("k", ("id", "amount"), (NUMBER, SALES.types[2]), False))
     found = rows_of(opened.matches(order, asked))
     assert found == {row for row in known if (row[0], row[2]) in keys}
-    sorted_orders = opened._tables[opening.STORED_NAME].old_layers().keys()
+    sorted_orders = opened._base._tables[opening.STORED_NAME].old_layers().keys()
     assert (order in sorted_orders) is not is_unique
+
+
+def test_texts_of_changes_are_not_looked_up_in_the_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, orders = str(tmp_path), ((0, 1),)
+    rows = [(at, f"text {at}") for at in range(300)]
+    stored = opening.write_partition(root, PAIRS, orders, from_python(rows, PAIRS))
+    sides = [(7, "text 7"), (300, "text 8")], [(9, "text 9")]
+    removed = change_files.write_change(
+        root, "one", *(from_python(each, PAIRS) for each in ([], [rows[7], rows[8]]))
+    )
+    added = change_files.write_change(root, "two", *(from_python(each, PAIRS) for each in sides))
+    for change in (removed, added):
+        stored = stored.changed(change, stored.ranges)
+    monkeypatch.setattr(SymbolDomain, "_find_stored", lambda *_: pytest.fail("looked up"))
+    opened = opening.open_partition(root, PAIRS, orders, 0, stored)
+    keys = Relation("k", ("k",), PAIRS.types[:1], False)
+    found = opened.matches((0, 1), from_python([(7,), (8,), (9,), (10,), (300,)], keys))
+    assert sorted(zip(*found.to_pydict().values(), strict=True)) == [
+        (7, "text 7"),
+        (10, "text 10"),
+        (300, "text 8"),
+    ]
 
 
 def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:

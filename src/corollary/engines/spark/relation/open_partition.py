@@ -1,8 +1,10 @@
 """One partition of a relation: written as index files, opened, probed and read.
 
 A process keeps the partitions that it has opened; one that was opened at an earlier version only
-applies the files of changes since. The partition of a set is an index of the relation with its
-columns in the first order of the set, so that this is the primary one and there is no other.
+applies the files of changes since. What is probed has its changes beside the base, so that nothing
+is looked up in the base for them; what is read has them in it. The partition of a set is an index
+of the relation with its columns in the first order of the set, so that this is the primary one and
+there is no other.
 """
 
 from collections import OrderedDict
@@ -258,6 +260,63 @@ class PartitionEngine(LocalEngine):
             raise FileNotFoundError(f"no index in {path}")
 
 
+class OpenPartition:
+    """A partition that is probed: its base, and what changes since have added and removed.
+
+        tuples = (base − removed) ∪ added      removed ⊆ base, added ∩ base = ∅
+
+    Changes have dictionaries of their own: to find their texts among those of the base would read
+    much of it.
+    """
+
+    def __init__(
+        self, base: PartitionEngine, relation: Relation, orders: tuple[Order, ...]
+    ) -> None:
+        self._base = base
+        self._added = PartitionEngine(relation, orders)
+        self._removed = PartitionEngine(relation, orders[:1])
+
+    @property
+    def asked(self) -> int:
+        """How many keys and tuples were looked up; the dictionaries keep their texts."""
+        return self._base.asked + self._added.asked + self._removed.asked
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return self._base.bytes + self._added.bytes + self._removed.bytes
+
+    def change(self, added: pa.Table, removed: pa.Table) -> None:
+        """Add tuples that are not there, and remove tuples that are."""
+        sides = (removed, self._removed, self._added), (added, self._added, self._removed)
+        for rows, gaining, losing in sides:
+            none = rows.slice(0, 0)
+            if losing.count:  # what it has comes back, or goes again
+                is_undone = losing.contains(rows)
+                losing.change(none, rows.filter(bool_array(is_undone)))
+                rows = rows.filter(bool_array(~is_undone))
+            if rows.num_rows:
+                gaining.change(rows, none)
+
+    def matches(self, order: Order, keys: pa.Table) -> pa.Table:
+        """Return the tuples whose first columns in an order are one of some distinct keys."""
+        found = self._base.matches(order, keys)
+        if self._removed.count and found.num_rows:
+            found = found.filter(bool_array(~self._removed.contains(found)))
+        if self._added.count:
+            found = pa.concat_tables([found, self._added.matches(order, keys)])
+        return found
+
+    def contains(self, rows: pa.Table) -> Mask:
+        """Return for each tuple whether it is there."""
+        found = self._base.contains(rows)
+        if self._removed.count:
+            found &= ~self._removed.contains(rows)
+        if self._added.count:
+            found |= self._added.contains(rows)
+        return found
+
+
 def own_ranges(types: Sequence[Type], ranges: Sequence[CodeRange]) -> ColumnRanges:
     """Return the ranges of codes, None for columns of which one is interned."""
     return tuple(
@@ -328,7 +387,7 @@ _open: OrderedDict[Hashable, _Opened] = OrderedDict()
 
 def open_partition(
     root: str, relation: Relation, orders: tuple[Order, ...], number: int, stored: StoredPartition
-) -> PartitionEngine:
+) -> OpenPartition:
     """Return a partition at a version, and keep it open."""
     key = root, repr(relation), orders, number
     found = _open.get(key)
@@ -336,11 +395,11 @@ def open_partition(
     if found is not None and found.engine.asked <= ASKED_MAX:
         applied = applied_changes(stored, found.stored)
     if found is None or applied is None:
-        engine = _open_base(root, relation, orders, stored)
-        found = _open[key] = _Opened(engine, stored, engine.bytes)
+        base = _open_base(root, relation, orders, stored)
+        found = _open[key] = _Opened(OpenPartition(base, relation, orders), stored, base.bytes)
         applied = 0
     _open.move_to_end(key)
-    opened: PartitionEngine = found.engine
+    opened: OpenPartition = found.engine
     for change in stored.changes[applied:]:
         opened.change(*read_change(root, change))
     found.stored, found.bytes = stored, opened.bytes - found.mapped
