@@ -24,9 +24,8 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.database.feed_tables import UNWATCHED, feed_columns, unknown_row, with_commit
 from corollary.database.reading.read_access import ReadAccess
-from corollary.engines.spark.bulk.reading import BATCH_ROWS
 from corollary.engines.spark.bulk.spark_columns import spark_arrow_type
-from corollary.engines.spark.frames import HOLDS_COLUMN, UNSIGNED_TYPE
+from corollary.engines.spark.frames import BATCH_ROWS, HOLDS_COLUMN, UNSIGNED_TYPE
 from corollary.errors import InputError
 from corollary.spark.access import DataSourceOptions, OpenSource, open_source
 from corollary.warehouse.catalog.catalog_rows import RecordedChange, StoredChange
