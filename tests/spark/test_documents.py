@@ -7,10 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import corollary
-from corollary.documents.spark import watch
+from corollary.core.arrow import to_python
+from corollary.core.states import State
+from corollary.database.database import state_of
+from corollary.documents.spark import EVENT_PROGRAM, EVENT_ROWS, EventSplit, watch
 from corollary.errors import InputError
 from support.command_line import cli
 from support.streaming.spark_documents import VIEWS, arrive, follow
@@ -50,6 +54,45 @@ def test_documents_are_followed_and_rows_count_once(spark: Any, tmp_path: Path) 
     assert {("d3", "any", 0.0), ("d3", "shipped", 0.0)} <= found["value"]
 
 
+def test_events_are_rows_of_relations() -> None:
+    columns = ("doc", "op", "view", "text", "value", "before", "seq", "since")
+    events = [
+        ("d", "sure", "v", '["a", "b"]', None, None, None, None),
+        ("d", "retracted", "v", '["c"]', None, None, None, None),
+        ("d", "value", "v", None, 1.0, 0.5, None, None),
+        ("e", "value", "v", None, 0.25, -1.0, None, None),
+        ("d", "waits", "v", "f", None, None, None, "7"),
+        ("d", "settled", "v", "g", None, None, None, "6"),
+        ("d", "close", None, "f", None, None, None, None),
+        ("d", "refused", "f", "too late", None, None, 3, None),
+    ]
+    types = [pa.string(), *[pa.string()] * 3, pa.float64(), pa.float64(), pa.int64(), pa.string()]
+    arrays = map(pa.array, zip(*events, strict=True), types)
+    database = corollary.open(None, engine="local")
+    database.load(text=EVENT_PROGRAM)
+    known = state_of(database).loaded.normal.relations
+    split = EventSplit([known[each.relation] for each in EVENT_ROWS])
+    found = {
+        (each.sign.value, each.relation.removeprefix("document_")): to_python(rows)
+        for each, rows in zip(EVENT_ROWS, split(pa.table([*arrays], columns)), strict=True)
+    }
+    came, went = State.ADDED.value, State.REMOVED.value
+    assert found == {
+        (went, "answer"): [("d", "v", '["c"]')],
+        (went, "label"): [("d", "v", '["c"]', 0, "c")],
+        (went, "value"): [("d", "v", 0.5)],
+        (went, "waits"): [("d", "v", "g")],
+        (went, "since"): [("d", "v", "g", "6")],
+        (came, "answer"): [("d", "v", '["a", "b"]')],
+        (came, "label"): [("d", "v", '["a", "b"]', 0, "a"), ("d", "v", '["a", "b"]', 1, "b")],
+        (came, "value"): [("d", "v", 1.0), ("e", "v", 0.25)],
+        (came, "waits"): [("d", "v", "f")],
+        (came, "since"): [("d", "v", "f", "7")],
+        (came, "closed"): [("d", "f")],
+        (came, "refused"): [("d", "f", 3, "too late")],
+    }
+
+
 def test_rows_retract_and_replace(spark: Any, tmp_path: Path) -> None:
     folder, place = tmp_path / "arrivals", tmp_path / "warehouse"
     arrive(
@@ -59,7 +102,8 @@ def test_rows_retract_and_replace(spark: Any, tmp_path: Path) -> None:
         ("d", "ship", 1, "<ship>o1</ship>", False),
         ("e", "pay", 1, "<pay>o2</pay>", False, "add"),
     )
-    assert follow(spark, folder, place, retractions=True)["answer"]
+    where = "partitions"  # tasks write the rows of all relations
+    assert follow(spark, folder, place, where, retractions=True)["answer"]
     arrive(
         folder,
         "2.json",
@@ -67,7 +111,7 @@ def test_rows_retract_and_replace(spark: Any, tmp_path: Path) -> None:
         ("e", "pay", 2, "<pay>o3</pay>", False, "replace", "<pay>o2</pay>"),
         ("e", "ship", 1, "<ship>o3</ship>", False),
     )
-    found = follow(spark, folder, place, retractions=True)
+    found = follow(spark, folder, place, where, retractions=True)
     assert found["answer"] == {("e", "shipped", '["o3"]')}
     assert {("d", "shipped", 0.5), ("e", "shipped", 1.0)} <= found["value"]
     assert not found["refused"]

@@ -24,14 +24,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corollary.core.program import Program
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corollary.core.arrow_buffers import index_array
+from corollary.core.program import Program, Relation
+from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.database.database import Database, open_arguments_of, state_of
 from corollary.database.opening import reopen
 from corollary.database.store import OpenArguments
-from corollary.database.transaction import Transaction
+from corollary.database.writing.frame_rows import read_parts
+from corollary.database.writing.rows import checked_table
 from corollary.documents.queries.parse import parse_query, several_documents
 from corollary.documents.saved_document import SavedDocument, StreamRow
 from corollary.documents.stream_state import StreamProcessor
@@ -71,6 +78,7 @@ EVENT_PROGRAM = """\
 .output document_answer, document_label, document_value
 .output document_waits, document_since, document_closed, document_refused
 """
+_ANSWER = "doc", "view", "text"
 _EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _processors: dict["DocumentTask", StreamProcessor] = {}
 """Of this process: documents stay open from one batch to the next."""
@@ -237,15 +245,79 @@ class EventWriter:
         database = _databases.get(self.opened.location)
         if database is None:
             database = _databases[self.opened.location] = reopen(self.opened, frame.sparkSession)
-        events = frame.toArrow().to_pylist()
-        if events:  # by the clock there are batches without rows
+        state = state_of(database)
+        relations = [state.writable_relation(each.relation) for each in EVENT_ROWS]
+        # One job for all of them: a frame that has state is computed once.
+        parts, count = read_parts(frame, EventSplit(relations), relations, state.engine.tasks)
+        if count:  # by the clock there are batches without rows
             path = Path(self.checkpoint.removeprefix("file:")) / "metadata"
             query = json.loads(path.read_text("utf-8"))["id"]
-            with state_of(database).lock:
-                write_events(database, events, f"documents {query} {number}")
+            with state.lock:
+                with database.transaction(idempotency=f"documents {query} {number}") as tx:
+                    for each, rows in zip(EVENT_ROWS, parts, strict=True):
+                        write = tx.delete if each.sign is State.REMOVED else tx.insert
+                        if len(rows):
+                            write(each.relation, rows)
                 database.publish()
         if self.on_batch is not None:
-            self.on_batch(number, len(events))
+            self.on_batch(number, count)
+
+
+class EventRows(NamedTuple):
+    """What events with an operation do to a relation: these columns come or go."""
+
+    sign: State
+    op: str
+    relation: str
+    columns: tuple[str, ...]
+
+    def of(self, events: pa.Table) -> pa.Table:
+        """Return the rows."""
+        rows = events.filter(pc.equal(events.column("op"), pa.scalar(self.op)))
+        if "before" in self.columns:  # a value that is the first one has a negative one before it
+            rows = rows.filter(pc.greater_equal(rows.column("before"), pa.scalar(0.0)))
+        return (_labels(rows) if "label" in self.columns else rows).select(list(self.columns))
+
+
+EVENT_ROWS = (
+    EventRows(State.REMOVED, "retracted", "document_answer", _ANSWER),
+    EventRows(State.REMOVED, "retracted", "document_label", (*_ANSWER, "place", "label")),
+    EventRows(State.REMOVED, "value", "document_value", ("doc", "view", "before")),
+    EventRows(State.REMOVED, "settled", "document_waits", _ANSWER),
+    EventRows(State.REMOVED, "settled", "document_since", (*_ANSWER, "since")),
+    EventRows(State.ADDED, "sure", "document_answer", _ANSWER),
+    EventRows(State.ADDED, "sure", "document_label", (*_ANSWER, "place", "label")),
+    EventRows(State.ADDED, "value", "document_value", ("doc", "view", "value")),
+    EventRows(State.ADDED, "waits", "document_waits", _ANSWER),
+    EventRows(State.ADDED, "waits", "document_since", (*_ANSWER, "since")),
+    EventRows(State.ADDED, "close", "document_closed", ("doc", "text")),
+    EventRows(State.ADDED, "refused", "document_refused", ("doc", "view", "seq", "text")),
+)
+"""What events do, in this order: what goes goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventSplit:
+    """Splits events into the rows of `EVENT_ROWS`; it is pickled, and called in tasks."""
+
+    relations: Sequence[Relation]
+
+    def __call__(self, events: pa.Table) -> list[pa.Table]:
+        """Return the rows."""
+        return [
+            checked_table(each.of(events).rename_columns(list(relation.columns)), relation)
+            for each, relation in zip(EVENT_ROWS, self.relations, strict=True)
+        ]
+
+
+def _labels(answers: pa.Table) -> pa.Table:
+    """Return a row for each label of answers, with its place among those of the answer."""
+    labels = [json.loads(each) for each in answers.column("text").to_pylist()]
+    number = index_array(np.repeat(np.arange(len(labels)), list(map(len, labels))))
+    places = [at for each in labels for at in range(len(each))]
+    rows = answers.take(number).append_column("place", pa.array(places, pa.int64()))
+    texts = [label for each in labels for label in each]
+    return rows.append_column("label", pa.array(texts, pa.string()))
 
 
 def declare_relations(database: Database) -> None:
@@ -259,50 +331,6 @@ def declare_relations(database: Database) -> None:
     if added.declarations:
         with database.transaction() as transaction:
             transaction.edit(lambda program: program + added)
-
-
-def write_events(database: Database, events: Iterable[Mapping[str, Any]], key: str) -> Transaction:
-    """Put events into the relations, in one transaction, unless that was done before.
-
-    Args:
-        database: where they go.
-        events: the rows of `EVENTS`.
-        key: identifies the batch.
-    """
-    rows: dict[str, list[tuple[Any, ...]]] = {}
-    gone: dict[str, list[tuple[Any, ...]]] = {}
-    for each in events:
-        document, view, text = each["doc"], each["view"], each["text"]
-        changed = gone if each["op"] in ("retracted", "settled") else rows
-        match each["op"]:
-            case "sure" | "retracted":
-                changed.setdefault("document_answer", []).append((document, view, text))
-                labels = enumerate(json.loads(text))
-                changed.setdefault("document_label", []).extend(
-                    (document, view, text, position, label) for position, label in labels
-                )
-            case "value":
-                if each["before"] >= 0:
-                    old = (document, view, each["before"])
-                    gone.setdefault("document_value", []).append(old)
-                changed.setdefault("document_value", []).append((document, view, each["value"]))
-            case "waits" | "settled":
-                changed.setdefault("document_waits", []).append((document, view, text))
-                since = document, view, text, each["since"]
-                changed.setdefault("document_since", []).append(since)
-            case "close":
-                changed.setdefault("document_closed", []).append((document, text))
-            case "refused":
-                refused = (document, view, each["seq"], text)
-                changed.setdefault("document_refused", []).append(refused)
-            case other:
-                raise AssertionError(other)
-    with database.transaction(idempotency=key) as transaction:
-        for relation, tuples in gone.items():
-            transaction.delete(relation, tuples)
-        for relation, tuples in rows.items():
-            transaction.insert(relation, tuples)
-    return transaction
 
 
 def watch(

@@ -24,7 +24,10 @@ REPEATED_MAX_ROWS = 1 << 18
 """Tasks make no more copies than this at once."""
 
 COPIES_MAX = 2**53
-"""The maximum number of copies that a transaction adds, and of those that a row has."""
+"""The maximum number of copies that a row has."""
+
+SUM_MAX = 2**62
+"""The maximum number of copies that the operations of a transaction name: sums are 64 bits."""
 
 
 def repeat_rows(counted: pa.Table) -> pa.Table:
@@ -150,14 +153,14 @@ class CountChange:
         Raises:
             InputError: `C0976`, there are too many.
         """
-        if self.total + had.max(initial=0) > COPIES_MAX:
+        has: Counts = np.maximum(had + self.delta, self.least)
+        if self.total > SUM_MAX or has.max(initial=0) > COPIES_MAX:
             raise InputError.of(
                 "C0976",
                 f"`{shape.name}` would have more than {COPIES_MAX:,} copies of a row.",
                 None,
                 "add fewer copies; nothing was changed",
             )
-        has: Counts = np.maximum(had + self.delta, self.least)
         return has
 
     def missing(self, had: Counts, has: Counts) -> pa.Table:

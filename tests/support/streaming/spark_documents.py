@@ -21,11 +21,14 @@ def arrive(folder: Path, name: str, *rows: tuple[Any, ...]) -> None:
 
 
 def follow(
-    spark: Any, folder: Path, place: Path, **options: Any
+    spark: Any, folder: Path, place: Path, placement: str | None = None, **options: Any
 ) -> dict[str, set[tuple[Any, ...]]]:
     """Read all that has come; return what the warehouse holds then."""
     frame = spark.readStream.schema(ARRIVALS).option("maxFilesPerTrigger", 1).json(str(folder))
-    with corollary.open(place, engine="local") as database:
+    engine: dict[str, Any] = {"engine": "local"}
+    if placement is not None:
+        engine = {"spark": spark, "placement": placement}
+    with corollary.open(place, **engine) as database:
         trigger = {"availableNow": True}
         options = {"views": VIEWS, "template": TEMPLATE, **options}
         query = watch(database, frame, trigger=trigger, **options)

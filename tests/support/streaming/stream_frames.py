@@ -36,6 +36,7 @@ class Frame:
     """As much of a streaming frame, or of one with an end, as is needed to read its rows."""
 
     sparkContext = addTag = removeTag = MagicMock()  # noqa: N815 - Spark's names
+    getTags = staticmethod(set[str])  # noqa: N815
 
     def __init__(self, table: pa.Table, parts: int = 1, *, is_streaming: bool = True) -> None:
         self.table = table

@@ -26,7 +26,6 @@ from corollary.warehouse.copies import (
     CountChange,
     Counts,
     change_of_counts,
-    distinct_rows,
     known_counts,
     split_counts,
     with_counts,
@@ -54,7 +53,8 @@ class BagChanges:
         if isinstance(rows, CopiesHandle):
             if sign is State.ADDED and self._load(rows.counted, part, base):
                 return
-            relation, rows = base, rows.counted
+            relation, counted = base, rows.counted
+            rows = counted if counted.is_distributed else counted.table()
         if (base, part) not in self._operations:
             target = program.parts.get(base, {}).get(part)
             self._operations[base, part] = _PartOperations(target, program.relations[base])
@@ -77,27 +77,14 @@ class BagChanges:
         """Change the counts; return by bag the rows to be deleted that only other parts assert."""
         engine, program, limits = self._engine, self._program, self._limits
         kept: dict[str, TableHandle] = {}
-        missing: dict[str, pa.Table] = {}
         # Manual writes come last, when it is known what other parts assert.
         for (base, part), each in sorted(self._operations.items(), key=_is_manual):
-            parts = program.parts.get(base, {})
-            others = [at for name, at in parts.items() if name != part]
-            others = others if part == MANUAL_PART else []
-            if each.is_distributed:
-                found = each.apply_in_tasks(engine, others)
-                if others and len(found):
-                    kept[self.counted[base]] = found
-            else:
-                rows = each.apply(engine, program, limits)
-                if others:
-                    missing[base] = rows
+            others = [at for name, at in program.parts.get(base, {}).items() if name != part]
+            found = each.apply(engine, program, limits, others if part == MANUAL_PART else ())
+            if len(found):
+                kept[self.counted[base]] = found
         several = relations_with_parts(program, (base for base, _ in self._operations))
         _sum_parts(engine, program, several, limits)
-        for base, rows in missing.items():
-            counts = _counts_of(engine, program, base, rows, limits)
-            if counts.any():
-                there = rows.take(index_array(np.flatnonzero(counts)))
-                kept[self.counted[base]] = LocalTable(there)
         return kept
 
 
@@ -146,27 +133,28 @@ class _PartOperations:
     shape: Relation
     operations: list[tuple[State, TableHandle]] = field(default_factory=list)
 
-    @property
-    def is_distributed(self) -> bool:
-        """Whether some of the copies are outside of this process."""
-        return any(rows.is_distributed for _, rows in self.operations)
+    def apply(
+        self, engine: Engine, program: NormalProgram, limits: Limits, others: Sequence[str] = ()
+    ) -> TableHandle:
+        """Change the counts; return the rows that lack a copy for a delete, and that others have.
 
-    def apply(self, engine: Engine, program: NormalProgram, limits: Limits) -> pa.Table:
-        """Change the counts; return the rows of which no copy is left for a delete."""
+        If some rows are outside of this process, that is done in tasks.
+        """
+        if any(rows.is_distributed for _, rows in self.operations):
+            there = [engine.handle(each) for each in others]
+            return change_counts(engine, self.relation, self.shape, self.operations, there)
         change = CountChange.of([(sign, rows.table()) for sign, rows in self.operations])
-        if self.relation is None:
-            had = np.zeros(change.rows.num_rows, np.int64)
-        else:
+        had = np.zeros(change.rows.num_rows, np.int64)
+        if self.relation is not None:
             had = _counts_of(engine, program, self.relation, change.rows, limits)
         has = change.counts(had, self.shape)
         if self.relation is not None:
             apply_counts(engine, self.relation, change_of_counts(change.rows, had, has, self.shape))
-        return change.missing(had, has)
-
-    def apply_in_tasks(self, engine: Engine, others: Sequence[str]) -> TableHandle:
-        """Do the same in tasks; return those of these rows that other parts have."""
-        there = [engine.handle(each) for each in others]
-        return change_counts(engine, self.relation, self.shape, self.operations, there)
+        missing = change.missing(had, has)
+        kept = np.zeros(missing.num_rows, np.int64)
+        for each in others:
+            kept += _counts_of(engine, program, each, missing, limits)
+        return LocalTable(missing.take(index_array(np.flatnonzero(kept))))
 
 
 def _sum_parts(
@@ -174,24 +162,17 @@ def _sum_parts(
 ) -> None:
     """Bring the counts of bags up to date with those of their parts."""
     for base in bases:
-        shape = program.relations[base]
-        parts = tuple(program.parts[base].values())
+        parts = program.parts[base].values()
         came, went = ([engine.handle(part, sign) for part in parts] for sign in CHANGES)
-        if any(each.is_distributed for each in (*came, *went)):
-            # The bag itself has had some of these changes, in an earlier round of triggers.
-            came.append(engine.handle(base, State.REMOVED))
-            went.append(engine.handle(base, State.ADDED))
-            operations = [(State.ADDED, each) for each in came]
-            operations += [(State.REMOVED, each) for each in went]
-            change_counts(engine, base, shape, operations)
-            continue
-        changes = [each.table() for each in (*came, *went)]
-        touched = distinct_rows(split_counts(pa.concat_tables(changes))[0])[0]
-        if touched.num_rows:
-            had = _counts_of(engine, program, base, touched, limits)
-            sums = (_counts_of(engine, program, part, touched, limits) for part in parts)
-            has = sum(sums, np.zeros(len(had), np.int64))
-            apply_counts(engine, base, change_of_counts(touched, had, has, shape))
+        # The bag itself has had some of these changes, in an earlier round of triggers.
+        came.append(engine.handle(base, State.REMOVED))
+        went.append(engine.handle(base, State.ADDED))
+        operations = [(State.ADDED, each) for each in came if len(each)]
+        operations += [(State.REMOVED, each) for each in went if len(each)]
+        if operations:
+            _PartOperations(base, program.relations[base], operations).apply(
+                engine, program, limits
+            )
 
 
 def _counts_of(

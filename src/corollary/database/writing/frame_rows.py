@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from corollary.core.arrow import empty_table, from_python
+from corollary.core.arrow import empty_table
 from corollary.core.engine import TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
@@ -30,7 +30,6 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
 from corollary.warehouse.files.file_rows import RowsFile, StagingDirectory
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
-from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.portion_reader import load_bad_rows, store_bad_rows
 from corollary.warehouse.sources.tasks.staged_rows import (
@@ -66,37 +65,6 @@ class EventReader(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class RowChecker:
-    """Reads the rows of a transaction, all of which have to fit.
-
-    Attributes:
-        has_counts: whether the last column is a number of copies.
-    """
-
-    has_counts: bool = False
-
-    @property
-    def op(self) -> None:
-        """None: all rows are inserts."""
-        return
-
-    def select(self, frame: Any) -> Any:
-        """Return the frame."""
-        return frame
-
-    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
-        """Return the rows; if one does not fit, this one instead, with its fault and the cure."""
-        try:
-            rows, bad = checked_table(table, relation), NO_BAD_ROWS
-        except MisfitError as misfit:
-            row = relation.name, source, batch, misfit.row + 1, "C0910", misfit.fault, misfit.cure
-            rows, bad = empty_table(relation), from_python([row], QUARANTINE)
-        if self.has_counts:
-            check_counts(relation, rows)
-        return [Events(rows, bad, records=table.num_rows)]
-
-
 def read_frame(
     frame: Any, relation: Relation, tasks: TaskPool, *, has_counts: bool = False
 ) -> Rows:
@@ -111,13 +79,95 @@ def read_frame(
     Raises:
         InputError: a row does not fit; the message names it.
     """
-    checked_table(frame.limit(0).toArrow(), relation)  # no job for columns that do not fit
-    reader = RowChecker(has_counts)
-    with describe_jobs(frame.sparkSession, f"corollary: read a frame for {relation.name}"):
-        found = read_batch(reader, frame, relation, "", "", tasks=tasks)
-    for bad in found.bad.slice(0, 1).to_pylist():
-        raise MisfitError(bad["line"] - 1, bad["reason"], bad["raw"]).reported()
-    return found.added
+    check = RowCheck(relation, has_counts)
+    check(frame.limit(0).toArrow())  # no job for columns that do not fit
+    with describe_jobs(frame.sparkSession, f"read a frame for {relation.name}"):
+        (rows,), _ = read_parts(frame, check, [relation], tasks)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """Checks rows for a relation; it is pickled."""
+
+    relation: Relation
+    has_counts: bool
+
+    def __call__(self, table: pa.Table) -> list[pa.Table]:
+        """Return the rows."""
+        rows = checked_table(table, self.relation)
+        if self.has_counts:
+            check_counts(self.relation, rows)
+        return [rows]
+
+
+def read_parts(
+    frame: Any,
+    split: Callable[[pa.Table], Sequence[pa.Table]],
+    relations: Sequence[Relation],
+    tasks: TaskPool | None,
+) -> tuple[list[Rows], int]:
+    """Return the rows that a function makes of those of a frame, and how many the frame has.
+
+    Args:
+        frame: of Spark; it is computed once.
+        split: returns rows for each of the relations; it is pickled.
+        relations: what the rows are for.
+        tasks: where that is done; None for here.
+
+    Raises:
+        InputError: a row does not fit; the message names it.
+    """
+    if tasks is None:
+        table = frame.toArrow()
+        return [*split(table)], table.num_rows
+    directory = StagingDirectory(tasks)
+    staged = map_frame(frame, PartStager(directory.path, split, _inline_rows(tasks)))
+    count = 0
+    for each in staged:
+        if each.misfit is not None:
+            row, fault, cure = each.misfit.args
+            raise MisfitError(count + row, fault, cure).reported()
+        count += each.count
+    parts = zip(*(each.parts for each in staged), strict=True) if staged else [()] * len(relations)
+    named = zip(relations, parts, strict=True)
+    return [rows_in(tasks, relation, directory, part) for relation, part in named], count
+
+
+def _inline_rows(tasks: TaskPool) -> int:
+    return 0 if tasks.is_large(INLINE_EVENTS) else INLINE_EVENTS
+
+
+@dataclass(frozen=True, slots=True)
+class StagedParts:
+    """What a task tells of some rows: their number, where their parts are, one that is no row."""
+
+    count: int
+    parts: Sequence[bytes | RowsFile | None]
+    misfit: MisfitError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartStager:
+    """Splits rows, and writes the parts; it is pickled, and called in tasks."""
+
+    root: Path
+    split: Callable[[pa.Table], Sequence[pa.Table]]
+    inline: int
+
+    def __call__(self, table: pa.Table) -> StagedParts:
+        """Return what is told of some rows."""
+        try:
+            parts = self.split(table)
+        except MisfitError as misfit:
+            return StagedParts(table.num_rows, (), misfit)
+        return StagedParts(table.num_rows, [self._stage(each) for each in parts])
+
+    def _stage(self, rows: pa.Table) -> bytes | RowsFile | None:
+        if not rows.num_rows:
+            return None
+        is_few = rows.num_rows <= self.inline
+        return to_arrow_stream(rows) if is_few else write_rows(self.root, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +248,8 @@ class _TaskBatch:
             columns = tuple(range(relation.arity))
             count = tasks.partition_count(_EXPECTED_ROWS)
             partitions = KeyPartitions(relation, columns, count, tasks.partitions_of)
-        inline = 0 if tasks.is_large(INLINE_EVENTS) else INLINE_EVENTS
         self._stager = EventStager(
-            reader, relation, source, batch, self._directory.path, partitions, inline
+            reader, relation, source, batch, self._directory.path, partitions, _inline_rows(tasks)
         )
 
     def read(self, frame: Any) -> NetChange:

@@ -23,6 +23,7 @@ from corollary.warehouse.copies import (
     known_counts,
     with_counts,
 )
+from corollary.warehouse.files.durable_files import from_arrow_stream
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.row_words import is_among, row_words
 from corollary.warehouse.sources.source import Rows
@@ -188,12 +189,15 @@ def rows_in(
     tasks: TaskPool,
     relation: Relation,
     directory: StagingDirectory,
-    files: Sequence[RowsFile | None],
+    staged: Sequence[RowsFile | bytes | None],
 ) -> Rows:
-    """Return the rows of files that tasks have written; a table where they are few."""
-    there = [each for each in files if each is not None]
-    rows = FileRows(relation, there, tasks, directory)
-    return rows if tasks.is_large(len(rows)) else rows.table()
+    """Return the rows that tasks have written or sent; a table where they are few."""
+    here = [from_arrow_stream(each) for each in staged if isinstance(each, bytes)]
+    files = [each for each in staged if isinstance(each, RowsFile)]
+    if tasks.is_large(sum(each.num_rows for each in here) + sum(each.rows for each in files)):
+        files += [write_rows(directory.path, each) for each in here]
+        return FileRows(relation, files, tasks, directory)
+    return pa.concat_tables([FileRows(relation, files, tasks).table(), *here])
 
 
 def apply_counts(engine: Engine, relation: str, change: Sequence[Tuples]) -> None:
