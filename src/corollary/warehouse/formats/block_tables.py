@@ -59,11 +59,16 @@ class BlockTables:
     If there are several, the table is compact: integers and decimals are no wider than their
     values need, and texts are in one dictionary. `Table.cast` to the schema of the relation undoes
     it. So a large file needs no more memory than its rows do once they are coded.
+
+    Args:
+        relation: whose rows they are.
+        is_compact: False where that would be undone at once, as in a task.
     """
 
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: Relation, *, is_compact: bool = True) -> None:
         self._relation = relation
-        self._first: pa.Table | None = None
+        self._is_compact = is_compact
+        self._tables: list[pa.Table] = []  # those that are not in the columns
         self._rows = 0
         self._columns: list[_CompactColumn] = []
 
@@ -72,22 +77,22 @@ class BlockTables:
         if not table.num_rows:
             return
         self._rows += table.num_rows
-        if self._rows == table.num_rows:
-            self._first = table
+        self._tables.append(table)
+        if self._rows == table.num_rows or not self._is_compact:
             return
         if not self._columns:
             self._columns = [_compact_column(type_) for type_ in self._relation.types]
-        for each in (self._first, table):
-            for column, values in zip(self._columns, each.columns if each else (), strict=False):
+        for each in self._tables:
+            for column, values in zip(self._columns, each.columns, strict=True):
                 column.add(values)
-        self._first = None
+        self._tables.clear()
 
     def union(self) -> pa.Table:
         """Return the rows of all blocks."""
         if not self._relation.types:
             return nullary_table(min(1, self._rows))
-        if self._first is not None:
-            return self._first
+        if self._tables:
+            return pa.concat_tables(self._tables)
         schema = schema_of(self._relation)
         if not self._columns:
             return empty_table(self._relation)

@@ -162,6 +162,7 @@ def parse_blocks(
     *,
     max_malformed: int | None = None,
     progress: Progress | None = None,
+    is_compact: bool = True,
 ) -> tuple[pa.Table, Malformed]:
     """Return the good rows of the blocks of a text; otherwise like `parse_rows`."""
 
@@ -170,7 +171,7 @@ def parse_blocks(
 
     if dialect.has_header:
         blocks = _without_header(iter(blocks), name, relation, dialect)
-    tables = BlockTables(relation)
+    tables = BlockTables(relation, is_compact=is_compact)
     malformed: Malformed = []
     for table, findings in map_blocks(read_one, blocks):
         tables.add(table)

@@ -82,7 +82,9 @@ def read(
     if earlier is not None:
         dialect = replace(dialect, has_header=False)
     noted = _NotedQuotes(blocks)
-    table, malformed = delimited.parse_blocks(noted, name, relation, dialect, progress=progress)
+    table, malformed = delimited.parse_blocks(
+        noted, name, relation, dialect, progress=progress, is_compact=expected.is_compact
+    )
     return FileRecords(table, malformed, columns, named, noted.are_regular)
 
 

@@ -72,7 +72,7 @@ def read(
     progress: Progress | None = None,
 ) -> FileRecords:
     """Return the records of a file; arguments as for `csv_file`."""
-    tables = BlockTables(expected.relation)
+    tables = BlockTables(expected.relation, is_compact=expected.is_compact)
     malformed: list[list[Diagnostic]] = []
     columns: set[str] = set()
 

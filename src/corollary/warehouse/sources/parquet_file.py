@@ -57,7 +57,7 @@ def read(
     relation = expected.relation
     progress = progress or Progress(name)
     partition = partition or {}
-    tables = BlockTables(relation)
+    tables = BlockTables(relation, is_compact=expected.is_compact)
     malformed: list[list[Diagnostic]] = []
     try:
         parquet = pq.ParquetFile(file)
@@ -94,7 +94,7 @@ def _batches(
     """Yield the rows of a file, row group by row group, with the columns of the relation."""
     schema, relation = parquet.schema_arrow, expected.relation
     present = [each for each in relation.columns if each in schema.names and each not in partition]
-    if parquet.metadata.num_rows > BATCH_ROWS:
+    if parquet.metadata.num_rows > BATCH_ROWS and expected.is_compact:
         # Most of its texts are in dictionaries already: they are not copied for each row.
         texts = [each for each in present if schema.field(each).type == pa.string()]
         parquet = pq.ParquetFile(file, metadata=parquet.metadata, read_dictionary=texts)

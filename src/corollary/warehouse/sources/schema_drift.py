@@ -36,12 +36,14 @@ class ExpectedColumns:
     Attributes:
         header_names: for each column of the relation, its name in headers, once that is known.
         known_columns: all columns that files have had so far.
+        is_compact: whether the rows of a large file shall take little memory (`BlockTables`).
     """
 
     relation: Relation
     directive: Directive
     header_names: tuple[str, ...] = ()
     known_columns: frozenset[str] = frozenset()
+    is_compact: bool = True
 
     @property
     def arity(self) -> int:

@@ -294,6 +294,25 @@ def test_texts_of_changes_are_not_looked_up_in_the_base(
     ]
 
 
+@pytest.mark.parametrize(
+    ("rows", "is_unique"),
+    [
+        ([(1, "a"), (2, "a"), (None, "a")], True),
+        ([(1, "a"), (1, "b")], False),
+        ([(None, "a"), (None, "b"), (1, "a")], False),
+    ],
+)
+def test_bases_say_whether_the_lead_is_unique(
+    tmp_path: Path, rows: list[tuple[Any, ...]], is_unique: bool
+) -> None:
+    root, orders, table = str(tmp_path), ((0, 1),), from_python(rows, PAIRS)
+    stored = opening.write_partition(root, PAIRS, orders, table)
+    assert PartitionSet(orders, (StoredPartition(), stored)).has_unique_lead is is_unique
+    change = change_files.write_change(root, "change", from_python([(9, "z")], PAIRS), table[:0])
+    changed = stored.changed(change, ())
+    assert not PartitionSet(orders, (changed, StoredPartition())).has_unique_lead
+
+
 def test_reading_all_pushes_nothing_out(tmp_path: Path) -> None:
     root = str(tmp_path)
     table = from_python(pairs(300), PAIRS)

@@ -35,6 +35,7 @@ from corollary.engines.spark.relation.change_files import read_change
 from corollary.engines.spark.relation.contents import PartitionedContents
 from corollary.engines.spark.relation.files import (
     PartitionChange,
+    PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
@@ -58,7 +59,11 @@ def find_violations(contents: PartitionedContents, check: DependencyCheck) -> Vi
         return None
     _arrange_for(contents, check)
     files, added, removed = contents.parts(State.NEW)
-    found = violations_in(PartitionSource(files, contents.place.jobs), check, added, removed)
+    source = PartitionSource(files, contents.place.jobs)
+    if not added.num_rows and any(each.has_unique_lead for each in _led_by(files, check)):
+        found = Violations(source.no_rows, source.no_rows, 0)
+    else:
+        found = violations_in(source, check, added, removed)
     if _says_key(contents, check) and not found.count and not (added.num_rows or removed.num_rows):
         contents.note_key(check.determinants)
     return found
@@ -108,6 +113,11 @@ def _arrange_for(contents: PartitionedContents, check: DependencyCheck) -> Order
     return order
 
 
+def _led_by(files: PartitionedFiles, check: DependencyCheck) -> list[PartitionSet]:
+    """Return the sets whose lead is one of the determinants."""
+    return [each for each in files.sets if each.lead in check.determinants]
+
+
 def _unites(part: PartitionSet, check: DependencyCheck) -> bool:
     """Whether a set has tuples that agree in the determinants in one partition."""
     return part.partitioning.unites(check.determinants)
@@ -132,7 +142,7 @@ def violations_in(
         order: if it is given, only tuples that agree with added ones are looked at: it begins with
             the determinants, and a set has it.
     """
-    sets = [each for each in source.files.sets if each.lead in check.determinants]
+    sets = _led_by(source.files, check)
     part = next((each for each in sets if _unites(each, check)), sets[0])
     if order is not None:
         part = next(each for each in sets if each.lead == order[0])

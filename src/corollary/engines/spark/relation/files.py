@@ -256,6 +256,15 @@ class PartitionSet:
         return np.flatnonzero(is_due & (found.files > 0)).tolist()
 
     @property
+    def has_unique_lead(self) -> bool:
+        """Whether it is known that no two tuples agree in the lead: in bases, it is counted."""
+        return self.heavy is None and all(
+            not each.changes
+            and (not each.size or each.distinct[self.lead : self.lead + 1] == (each.size,))
+            for each in self.partitions
+        )
+
+    @property
     def oversized(self) -> list[int]:
         """The partitions that should be looked at for heavy values."""
         if len(self.orders[0]) == 1:  # all tuples have different values

@@ -118,7 +118,7 @@ class PortionReader:
 
     def _read(self, portion: Portion) -> tuple[PortionReport, pa.Table]:
         file, span = portion.file, self.expected.directive.span
-        expected = self.expected
+        expected = replace(self.expected, is_compact=False)
         if file.name in self.unnamed:
             expected = replace(expected, header_names=())
         changed = PortionReport(portion, is_changed=True), empty_table(expected.relation)
