@@ -12,6 +12,13 @@ calls others:
     derive gone   difference → count@old …         asks for `count` and, with it, for
     derive came   difference → !p@old …            `p`: `difference` is not written in between
     derive next   gone → q …                       not for `q`: `gone` is being derived
+
+Steps of the main procedure maintain one stratum each. Those of which none writes what another one
+reads or writes are *independent*: they go on together, and whatever all of them need next is one
+request.
+
+    v1 :- change, big1.    v2 :- change, big2.     big1 and big2, then what is known of v1 and v2
+    w :- v1, big3.                                 waits for v1
 """
 
 from collections.abc import Callable, Iterator
@@ -28,16 +35,23 @@ from corollary.core.pipeline import (
 )
 from corollary.core.plans import (
     Accumulate,
+    Call,
     CompareWindows,
     Derive,
     Judge,
     Loop,
     Overrun,
+    PlacedCall,
     Plan,
+    RecordTrace,
     Step,
+    StoreRelation,
     When,
     Within,
+    references_read,
+    relations_written,
     relations_written_by,
+    steps_of,
 )
 from corollary.core.states import State
 
@@ -105,6 +119,48 @@ def leading_relation(pipeline: Pipeline) -> str | None:
     return first.source.relation if isinstance(first, Probe) else None
 
 
+def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
+    """Return for each step of the main procedure the later ones that wait for it.
+
+    A step that writes what another one reads or writes comes before or after it, as in the list.
+    """
+    found: list[set[int]] = []
+    written: dict[str, int] = {}
+    """By relation the last step that writes it."""
+    readers: dict[str, set[int]] = {}
+    """By relation the steps that read what that one wrote."""
+    is_traced = any(isinstance(step, RecordTrace) for step in steps_of(plan))
+    for at, part in enumerate(_parts(plan)):
+        reads = {each.relation for each in references_read(part)}
+        writes = {*relations_written(part)}
+        writes |= {each.source for each in steps_of(part) if isinstance(each, StoreRelation)}
+        before = {written[name] for name in reads | writes if name in written}
+        before = before.union(*(readers.pop(name, ()) for name in writes))
+        if is_traced and at:  # the rows of a trace are in the order of the list
+            before.add(at - 1)
+        for each in before:
+            found[each].add(at)
+        found.append(set())
+        written |= dict.fromkeys(writes, at)
+        for name in reads - writes:
+            readers.setdefault(name, set()).add(at)
+    return tuple(map(frozenset, found))
+
+
+def _parts(plan: Plan) -> Iterator[Plan]:
+    """Yield for each step of the main procedure a plan with it, and with what it calls."""
+    for step in plan.procedures[plan.main]:
+        found: dict[str, tuple[Step, ...]] = {plan.main: (step,)}
+        work = [step]
+        while work:
+            for each in steps_of(Plan({plan.main: (work.pop(),)}, {})):
+                if isinstance(each, Call | PlacedCall) and each.procedure not in found:
+                    found[each.procedure] = plan.procedures[each.procedure]
+                    work += plan.procedures[each.procedure]
+        local = {name: names for name, names in plan.locals.items() if name in found}
+        yield Plan(found, {}, main=plan.main, locals=local)
+
+
 def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
     """Return how many requests the steps of a plan make, if each runs once and within its budget.
 
@@ -112,6 +168,19 @@ def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
         plan: the plan.
         is_remote: whether the tuples of a reference are outside of this process.
     """
+    before = [0] * len(plan.procedures[plan.main])
+    """For each step of the main procedure the requests until it begins."""
+    most = 0
+    for at, (part, waiting) in enumerate(zip(_parts(plan), waiting_steps(plan), strict=True)):
+        ended = before[at] + _count_own_requests(part, is_remote)
+        most = max(most, ended)
+        for each in waiting:
+            before[each] = max(before[each], ended)
+    return most
+
+
+def _count_own_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
+    """Return how many requests steps make that run one after the other."""
     upcoming = upcoming_pipelines(plan)
     total = 0
     for steps in step_lists(plan, with_alternatives=False):

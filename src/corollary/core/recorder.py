@@ -85,6 +85,9 @@ class Recorder:
     def end(self, name: str, handled: int) -> None:
         """A procedure has ended; `handled` rows were handled since the plan began."""
 
+    def resume(self, name: str, handled: int, others: int = 0) -> None:
+        """A procedure goes on, with others, or, without a name, a step of the main one."""
+
     def step(self, step: Evaluation, size: int, led: int) -> None:
         """A step has given `size` tuples; the first probes of its pipelines gave `led` rows."""
 
@@ -124,6 +127,10 @@ class CountingRecorder(Recorder):
     current: str = ""
 
     def procedure(self, name: str) -> None:
+        """Remember the procedure to count rounds for."""
+        self.current = name
+
+    def resume(self, name: str, handled: int, others: int = 0) -> None:  # noqa: ARG002
         """Remember the procedure to count rounds for."""
         self.current = name
 

@@ -141,6 +141,7 @@ class StatsRecorder(ProgressRecorder):
         self.rows: list[TraceRow] = []
         self.jobs: list[JobRecord] = []
         self._stratum = ""
+        self._others = 0
         self._began = 0.0
         self._handled = 0
 
@@ -149,8 +150,9 @@ class StatsRecorder(ProgressRecorder):
 
     @property
     def stratum(self) -> str:
-        """The relations of the stratum that is maintained now."""
-        return ", ".join(self._choices[self._stratum].relations) if self._stratum else ""
+        """The relations of the stratum that is maintained now, and how many others are."""
+        relations = self._choices[self._stratum].relations if self._stratum else ()
+        return ", ".join(relations) + (f" and {self._others} more" if self._others else "")
 
     @property
     def _first(self) -> str:
@@ -161,19 +163,29 @@ class StatsRecorder(ProgressRecorder):
         """Note the stratum that begins."""
         super().procedure(name)
         if name in self._choices:
-            self._stratum = name
             self.strata[name] = StratumRecord()
-            self._began = time.monotonic()
+            self._stratum, self._began = name, time.monotonic()
 
     def end(self, name: str, handled: int) -> None:
-        """Note the time and the number of rows that a stratum took."""
-        if name == self._stratum and name:
-            record = self.strata[name]
-            record.seconds = time.monotonic() - self._began
-            record.handled = handled - self._handled
-            self._stratum = ""
-        if not self._stratum:
-            self._handled = handled
+        """Note the stratum that ends."""
+        if name == self._stratum or not self._stratum:
+            self._leave(handled)
+
+    def resume(self, name: str, handled: int, others: int = 0) -> None:
+        """Note the stratum that goes on instead of another one."""
+        super().resume(name, handled)
+        self._leave(handled)
+        self._others = others
+        if name in self._choices:
+            self._stratum, self._began = name, time.monotonic()
+
+    def _leave(self, handled: int) -> None:
+        """Note the time and the number of rows that a stratum took since it went on."""
+        if self._stratum:
+            record = self.strata[self._stratum]
+            record.seconds += time.monotonic() - self._began
+            record.handled += handled - self._handled
+        self._stratum, self._handled = "", handled
 
     def step(self, step: Evaluation, size: int, led: int) -> None:
         """Count the result of a step under its role."""

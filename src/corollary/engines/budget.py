@@ -133,6 +133,7 @@ class Budget:
 
     Attributes:
         handled_rows: the rows that have passed stages of pipelines so far.
+        row_limit: the value of `handled_rows` above which the run is given up.
         row_ceiling: the value of `handled_rows` above which the innermost `Within` is given up, or
             the run.
         is_endless: whether the loop that runs is a recursion of SQL that may never end.
@@ -156,8 +157,8 @@ class Budget:
         self._shadowed_tuples = 0
         self._shadowed_bytes = 0
         self.handled_rows = 0
-        self._row_limit = UNLIMITED_ROWS if limits.rows is None else limits.rows
-        self.row_ceiling = self._row_limit
+        self.row_limit = UNLIMITED_ROWS if limits.rows is None else limits.rows
+        self.row_ceiling = self.row_limit
         self.is_endless = False
 
     def count_tuples(self, pipeline: Pipeline, count: int, size: int) -> None:
@@ -194,8 +195,8 @@ class Budget:
         """Count the rows of a step without pipelines."""
         self.handled_rows += rows
         if self.handled_rows > self.row_ceiling:
-            if self.handled_rows > self._row_limit:
-                raise WorkLimitError(f"{self._row_limit:,} rows")
+            if self.handled_rows > self.row_limit:
+                raise WorkLimitError(f"{self.row_limit:,} rows")
             raise BudgetExceeded
 
     def release_batches(self) -> None:

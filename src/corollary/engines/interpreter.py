@@ -5,7 +5,8 @@ interpreter has an explicit stack: one frame for every active procedure, loop, b
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from heapq import heappop, heappush
 from typing import Any, Protocol, TypeVar, assert_never
 
 import pyarrow as pa
@@ -18,10 +19,13 @@ from corollary.data_class import dataclass
 from corollary.engines.budget import Budget, BudgetExceeded
 from corollary.engines.cycles import find_descent, group_cycle
 from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
-from corollary.errors import LimitError
+from corollary.errors import CorollaryError, LimitError
 
 TupleSet = TypeVar("TupleSet", bound=Sized)
 """The type in which an engine moves sets of tuples between its tables."""
+
+ASKED_MAX = 16
+"""A step that has asked so often fetches itself what it needs: codes may become wider meanwhile."""
 
 
 class StepTable(Protocol[TupleSet]):
@@ -74,6 +78,13 @@ class StepExecutor(Protocol[TupleSet]):
     def recorder(self) -> Recorder:
         """The recorder of steps and rounds."""
 
+    @property
+    def waiting_steps(self) -> Sequence[Collection[int]] | None:
+        """For each step of the main procedure those that wait for it; None if all is here."""
+
+    def ask(self, step: plans.Step) -> Sequence[Any]:
+        """Return what a step has to fetch next, as far as what is here tells."""
+
     def enter(self, procedure: str) -> tuple[Any, ...]:
         """Give the locals of a procedure empty tables; return the tables of its caller."""
 
@@ -107,8 +118,8 @@ class StepExecutor(Protocol[TupleSet]):
     def improve(self, step: plans.Improve) -> TupleSet:
         """Return the tuples of a step."""
 
-    def take_doubt(self) -> bool:
-        """Return whether a deferred pipeline lacked a value, and forget it."""
+    def swap_doubt(self, has_doubt: bool = False) -> bool:
+        """Return whether a deferred pipeline lacked a value; from now on that is as given."""
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""
@@ -167,45 +178,86 @@ class _Attempt(_Frame):
     Attributes:
         limit: the handled rows above which the steps are given up.
         final_limit: the same once a loop has gone round.
-        outer_ceiling: the ceiling of the enclosing attempt.
     """
 
     within: plans.Within | None = None
     limit: int = 0
     final_limit: int = 0
-    outer_ceiling: int = 0
 
 
 class Interpreter:
-    """One run of a prepared plan."""
+    """One run of a prepared plan, or of some of its steps."""
 
-    def __init__(self, prepared: StepExecutor[TupleSet]) -> None:
+    def __init__(
+        self, prepared: StepExecutor[TupleSet], steps: tuple[plans.Step, ...] = ()
+    ) -> None:
         self._prepared: StepExecutor[Any] = prepared
         self._tables = prepared.tables
         self._budget = prepared.budget
         self._recorder = prepared.recorder
-        self._stack: list[_Frame] = []
+        self._stack: list[_Frame] = [_Frame(steps)] if steps else []
         self._depths: Counter[str] = Counter()
         self._loop_steps: dict[int, LoopSteps | None] = {}
         self._endless: dict[int, bool] = {}
+        self._asked = 0
+        self._handled = self._budget.handled_rows
+        self._has_doubt = False
 
     def run(self) -> None:
         """Run the main procedure."""
         self._call(plans.Call(self._prepared.plan.main))
+        waiting = self._prepared.waiting_steps
+        if waiting is not None:
+            (frame,) = self._stack
+            run_together(self._prepared, frame.steps, waiting)
+            frame.at = len(frame.steps)
+        self.advance()
+
+    def advance(self) -> Sequence[Any]:
+        """Run steps up to one that has to fetch something; return that, nothing at the end."""
         stack = self._stack
         while stack:
             frame = stack[-1]
             try:
                 if frame.at == len(frame.steps):
                     self._finish(frame)
-                elif isinstance(frame, _Rounds) and frame.schedule is not None:
+                    continue
+                step = frame.steps[frame.at]
+                if self._asked < ASKED_MAX and (asked := self._prepared.ask(step)):
+                    self._asked += 1
+                    self._handled = self._budget.handled_rows
+                    self._has_doubt = self._prepared.swap_doubt()
+                    return asked
+                self._asked = 0
+                if isinstance(frame, _Rounds) and frame.schedule is not None:
                     self._scheduled_step(frame, frame.schedule)
                 else:
-                    step = frame.steps[frame.at]
                     frame.at += 1
                     self._step(step, frame)
             except BudgetExceeded:
                 self._switch()
+        return ()
+
+    def resume(self, others: int = 0) -> None:
+        """Go on: what others have handled meanwhile does not count for a `Within`."""
+        passed, self._handled = self._budget.handled_rows - self._handled, self._budget.handled_rows
+        for frame in self._stack:
+            if isinstance(frame, _Attempt):
+                frame.limit += passed
+                frame.final_limit += passed
+        self._set_ceiling()
+        self._prepared.swap_doubt(self._has_doubt)
+        self._recorder.resume(self._procedure, self._handled, others)
+
+    @property
+    def _procedure(self) -> str:
+        """The outermost procedure that runs, if any does."""
+        calls = (each.procedure for each in self._stack if isinstance(each, _Invocation))
+        return next(calls, "")
+
+    def _set_ceiling(self) -> None:
+        limits = (each.limit for each in self._stack if isinstance(each, _Attempt))
+        self._budget.row_ceiling = min((*limits, self._budget.row_limit))
 
     # --- the stack -----------------------------------------------------------------------------
 
@@ -272,7 +324,7 @@ class Interpreter:
             self._depths[frame.procedure] -= 1
             self._recorder.end(frame.procedure, self._budget.handled_rows)
         elif isinstance(frame, _Attempt):
-            self._budget.row_ceiling = frame.outer_ceiling
+            self._set_ceiling()
 
     def _switch(self) -> None:
         """Give up the outermost `Within` that is over its budget, and begin its alternative."""
@@ -374,7 +426,7 @@ class Interpreter:
                 self._budget.count_step_rows(size)
                 self._assign(step, self._prepared.improve(step), size)
             case plans.Judge(steps=steps):
-                if self._prepared.take_doubt():
+                if self._prepared.swap_doubt():
                     self._stack.append(_Frame(steps, number))
             case plans.Overrun(relations=relations, steps=steps):
                 excess = number - sum(map(self._size, relations))
@@ -482,20 +534,18 @@ class Interpreter:
         self._begin_round(rounds, loop)
 
     def _try(self, within: plans.Within, number: int) -> None:
-        outer_ceiling, handled = self._budget.row_ceiling, self._budget.handled_rows
+        handled = self._budget.handled_rows
         final_limit = handled + within.budget
         limit = final_limit if within.outset is None else handled + within.outset
-        self._budget.row_ceiling = min(outer_ceiling, limit)
-        self._stack.append(
-            _Attempt(within.steps, number, 0, within, limit, final_limit, outer_ceiling)
-        )
+        self._stack.append(_Attempt(within.steps, number, 0, within, limit, final_limit))
+        self._set_ceiling()
 
     def _pass_outset(self) -> None:
         """Let the innermost `Within` use its whole budget: the first round of a loop is over."""
         attempt = next((each for each in reversed(self._stack) if isinstance(each, _Attempt)), None)
         if attempt is not None and attempt.limit != attempt.final_limit:
             attempt.limit = attempt.final_limit
-            self._budget.row_ceiling = min(attempt.outer_ceiling, attempt.limit)
+            self._set_ceiling()
 
     def _row(self, row: plans.RecordTrace, number: int) -> None:
         def read(references: tuple[Reference, ...]) -> tuple[pa.Table, ...]:
@@ -508,3 +558,44 @@ class Interpreter:
             "actual": read(row.actual),
         }
         self._recorder.row(row, relations, number)
+
+
+def run_together(
+    prepared: StepExecutor[TupleSet],
+    steps: Sequence[plans.Step],
+    waiting: Sequence[Collection[int]],
+) -> None:
+    """Run steps, `waiting` of which wait for each; what all of them need next is one request.
+
+    If some fail, the error is that of the first in the list, as if they had run in its order.
+    """
+    left = Counter(later for each in waiting for later in each)
+    ready = [at for at in range(len(steps)) if not left[at]]
+    runs: dict[int, Interpreter] = {}
+    asked: dict[int, Sequence[Any]] = {}
+    failure: CorollaryError | None = None
+    while ready or asked:
+        if not ready:
+            ready = sorted(asked)
+            runs[ready[0]].resume(len(ready) - 1)  # the request counts for it
+            probe, *others = (each for at in ready for each in asked.pop(at))
+            probe.fetch_with(others)
+        at = heappop(ready)
+        run = runs.setdefault(at, Interpreter(prepared, (steps[at],)))
+        run.resume()
+        try:
+            needed = run.advance()
+        except CorollaryError as error:
+            failure = error
+            ready = [each for each in ready if each < at]
+            asked = {each: probes for each, probes in asked.items() if each < at}
+            continue
+        if needed:
+            asked[at] = needed
+            continue
+        for later in waiting[at]:
+            left[later] -= 1
+            if not left[later]:
+                heappush(ready, later)
+    if failure is not None:
+        raise failure

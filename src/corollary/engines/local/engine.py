@@ -179,11 +179,15 @@ class LocalEngine:
         names = self.changed()
         changed = [self._tables[name] for name in (names if relations is None else relations)]
         # All reading of files comes first: after the first `commit` nothing may fail.
-        for table in changed:
-            table.prefetch()
+        self._prepare_commit(changed)
         for table in changed:
             table.commit()
         self._written = set() if relations is None else names
+
+    def _prepare_commit(self, changed: Sequence[Table]) -> None:
+        """Read all that `commit` may need."""
+        for table in changed:
+            table.prefetch()
 
     def clear(self, relations: Iterable[str]) -> None:
         """Remove all tuples of relations, in every state."""

@@ -3,13 +3,14 @@
 Kernels are imported with the first step that needs them, so that a goal starts quickly.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, assert_never
 
 import pyarrow as pa
 
-from corollary.analysis.joint_probes import UpcomingPipeline, upcoming_pipelines
+from corollary.analysis.joint_probes import UpcomingPipeline, upcoming_pipelines, waiting_steps
 from corollary.core import plans
 from corollary.core.engine import BulkMode, Limits
 from corollary.core.pipeline import Reference
@@ -34,9 +35,11 @@ from corollary.engines.local.evaluation.pipelines import (
     RunContext,
     copied_reference,
 )
+from corollary.engines.local.evaluation.prefetch import UPCOMING_MAX_PIPELINES, Prefetch
 from corollary.engines.local.storage.code_range import GROWTH_BITS, range_of_code
 from corollary.engines.local.storage.layout import LayoutFamily, Words
 from corollary.engines.local.storage.rows import Tuples
+from corollary.engines.local.storage.runs import PendingProbe
 from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_table
@@ -168,6 +171,34 @@ class PreparedPlan:
         for order in self.plan.orders.get(name, ()):
             table.want(order)
 
+    # --- requests ------------------------------------------------------------------------------
+
+    @property
+    def waiting_steps(self) -> tuple[frozenset[int], ...] | None:
+        """For each step of the main procedure those that wait for it; None if all is here."""
+        return self._waiting if self._context.is_remote else None
+
+    @cached_property
+    def _waiting(self) -> tuple[frozenset[int], ...]:
+        return waiting_steps(self.plan)
+
+    def ask(self, step: plans.Step) -> Sequence[PendingProbe]:
+        """Return what a step has to fetch next, as far as what is here tells."""
+        if not self._context.is_remote or not isinstance(step, plans.Derive | plans.Accumulate):
+            return ()
+        prefetch = Prefetch()
+        if isinstance(step, plans.Derive):
+            self._derivation(step).look_ahead(prefetch)
+        else:
+            from corollary.engines.local.evaluation.aggregation.accumulate import unfetched_records
+
+            tables = self.tables[step.relation], self.tables[step.change]
+            prefetch.add(unfetched_records(step, *tables, self.dictionary))
+        if prefetch.probes:
+            for runner in islice(self._upcoming_runners(step), UPCOMING_MAX_PIPELINES):
+                runner.look_ahead(prefetch)
+        return prefetch.probes
+
     # --- steps ---------------------------------------------------------------------------------
 
     def derive(self, step: plans.Derive, number: int) -> tuple[Tuples, int]:  # noqa: ARG002
@@ -190,14 +221,8 @@ class PreparedPlan:
     def _derivation(self, step: plans.Derive) -> Derivation:
         derivation = self._derivations.get(id(step))
         if derivation is None:
-            upcoming = partial(self._upcoming_runners, step)
             derivation = Derivation(
-                step,
-                self.tables,
-                self.dictionary,
-                self._held.keys(),
-                self._bulk,
-                upcoming=upcoming,
+                step, self.tables, self.dictionary, self._held.keys(), self._bulk
             )
             self._derivations[id(step)] = derivation
         return derivation
@@ -335,8 +360,7 @@ class PreparedPlan:
                 if name:
                     self.tables[name].assign(found_rows)
             return True
-        self._context.upcoming = partial(self._upcoming_runners, step)
-        found = accumulate(step, table, change, self.dictionary, self._context)
+        found = accumulate(step, table, change, self.dictionary)
         for name, keys in zip((step.came, step.gone), found, strict=True):
             if name:
                 target = self.tables[name]
@@ -355,10 +379,10 @@ class PreparedPlan:
 
         return improve(step, self.tables[step.source], self.tables[step.rivals], self.dictionary)
 
-    def take_doubt(self) -> bool:
-        """Return whether a deferred pipeline lacked a value, and forget it."""
-        has_doubt, self._context.has_doubt = self._context.has_doubt, False
-        return has_doubt
+    def swap_doubt(self, has_doubt: bool = False) -> bool:
+        """Return whether a deferred pipeline lacked a value; from now on that is as given."""
+        before, self._context.has_doubt = self._context.has_doubt, has_doubt
+        return before
 
     def extend_with_round(self, target: str, source: str, number: int) -> None:
         """Extend a table by the tuples of another, with a number as last column."""

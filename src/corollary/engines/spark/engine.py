@@ -66,6 +66,7 @@ from corollary.engines.spark.relation.contents import (
     contents_of,
     fetch_lookups,
     working_relation,
+    write_together,
 )
 from corollary.engines.spark.relation.dependencies import find_clashes, find_violations
 from corollary.engines.spark.relation.fetched_files import ORIGIN_SUFFIX, remove
@@ -461,6 +462,12 @@ class SparkEngine(LocalEngine):
             self._partition_large()
             self._trim_dictionary()
             self._sweep()
+
+    def _prepare_commit(self, changed: Sequence[Table]) -> None:
+        """Write what changes in partitions, and read the rest."""
+        super()._prepare_commit([table for table in changed if not table.is_partitioned])
+        held = (contents_of(table) for table in changed if table.has_change)
+        write_together([each for each in held if each is not None and each.is_held])
 
     def rollback(self) -> None:
         """Make OLD the NEW of every relation."""

@@ -32,7 +32,7 @@ from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.local.values.domains import GrowingArray
 from corollary.engines.spark.jobs import PartitionTask
 from corollary.engines.spark.relation.open_partition import LEAD_MAX_TUPLES
-from corollary.engines.spark.relation.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource, joint_title
 
 SHARED_MAX_TUPLES = 1 << 16
 """No more tuples of leads are copied from the arena of one order to that of another."""
@@ -88,8 +88,8 @@ def fetch_probes(probes: Sequence[RunProbe]) -> None:
         merged[at] = each
     requests = [each.run.request(each) for each in merged.values()]
     tasks = [task for some, _ in requests for task in some]
-    names = dict.fromkeys(address.relation.name for address, _ in tasks)
-    found = probes[0].run.source.jobs.run(tasks, f"probe {', '.join(names)}")
+    title = joint_title("probe", (address.relation.name for address, _ in tasks))
+    found = probes[0].run.source.jobs.run(tasks, title)
     first = 0
     for some, accept in requests:
         accept(found[first : first + len(some)])

@@ -14,7 +14,7 @@ from corollary.database.forecast import forecast_for_database
 from corollary.engines.local.evaluation import pipelines, prefetch
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.relation import source
+from corollary.engines.spark.relation import files, source
 from corollary.explain.forecast import print_forecast
 from support.spark.in_process_partitions import share_out
 
@@ -136,6 +136,106 @@ def test_later_steps_of_an_algorithm_ask_with_the_first(monkeypatch: pytest.Monk
     together = "probe total.aggregate1, total.aggregate1•digits"
     assert jobs == ["probe sale", together, "probe total"]
     assert len(both.change(lambda tx: tx.delete("sale", rows[:3]))) <= 4
+
+
+def views(count: int) -> str:
+    """Return views of six kinds over three relations, some of them over other views."""
+    kinds = (
+        "v{0}(i, a) :- sale(i, _, m, a), m % 50 != {0}.",
+        "v{0}(i, y) :- sale(i, s, m, _), shop(s, y), m % 50 != {0}.",
+        "v{0}(s, t) :- sale(_, s, _, _), t = sum a : {{ sale(_, s, m, a), m % 50 != {0} }}.",
+        "v{0}(i, p) :- sale(i, s, m, _), shop(s, _), item(m, p), p > {0}.",
+        "v{0}(y, p) :- sale(_, s, m, _), shop(s, y), item(m, p), m % 50 != {0}.",
+        "v{0}(y, n) :- v{1}(_, y), n = count : {{ v{1}(_, y) }}.",
+    )
+    lines = [
+        ".decl sale(id: number, shop: number, item: number, amount: number)",
+        ".decl shop(shop: number, city: number)",
+        ".decl item(item: number, price: number)",
+    ]
+    for at in range(count):
+        lines.append(f".decl v{at}(x: number, y: number)")
+        lines.append(kinds[at % 6].format(at, at - 4))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.slow)])
+def test_independent_views_are_maintained_by_jobs_that_they_share(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    sales: Rows = [(n, n % 40, (7 * n) % 100, n % 9) for n in range(300)]
+    rows: dict[str, Rows] = {
+        "sale": sales,
+        "shop": [(n, n % 7) for n in range(40)],
+        "item": [(n, n % 60) for n in range(100)],
+    }
+    both = Both(views(count), rows, monkeypatch)
+    both.change(lambda tx: tx.insert("sale", [(1000, 1, 2, 3)]))
+    new: Rows = [(1001 + n, n % 45, n, n % 8) for n in range(20)]
+    jobs = both.change(lambda tx: tx.insert("sale", new))
+    assert len(jobs) <= 6, "the longest chain: the sale, shop, v1, the count of v5, v5"
+    jobs = both.change(lambda tx: (tx.insert("sale", [(2000, 3, 3, 3)]), tx.delete("sale", new)))
+    assert len(jobs) <= 6
+    assert all(each.count(", ") < 9 for each in jobs), "titles are short"
+    jobs = both.change(lambda tx: tx.insert("shop", [(90, 1)]))
+    assert len(jobs) <= 2, "no sale there"
+
+
+def test_three_views_need_three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    .decl sale(id: number, shop: number)
+    .decl shop(shop: number, city: symbol)
+    .decl late(id: number)
+    late(i) :- sale(i, s), s > 3.
+    .decl place(id: number, city: symbol)
+    place(i, y) :- sale(i, s), shop(s, y).
+    .decl many(shop: number, n: number)
+    many(s, n) :- sale(_, s), n = count : { sale(_, s) }.
+    """
+    rows: dict[str, Rows] = {
+        "sale": [(n, n % 40) for n in range(300)],
+        "shop": [(n, f"c{n % 5}") for n in range(40)],
+    }
+    both = Both(text, rows, monkeypatch)
+    both.change(lambda tx: tx.insert("sale", [(1000, 1)]))
+    assert both.change(lambda tx: tx.insert("sale", [(1001, 2), (1002, 39)])) == [
+        "probe sale",
+        "probe late•count, shop, many.aggregate1",
+        "probe place•count, many",
+    ]
+
+
+def test_the_error_is_that_of_the_first_stratum_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    .decl a(x: number)
+    .decl b(x: number, y: number)
+    .decl first(x: number)
+    first(10 / (y - 7)) :- a(x), b(x, y).
+    .decl second(x: number)
+    second(10 / (x - 7)) :- a(x).
+    """
+    both = Both(text, {"b": [(n, n) for n in range(50)], "a": [(1,)]}, monkeypatch)
+    said = []
+    for db in (both.here, both.there):
+        with pytest.raises(corollary.CorollaryError) as caught, db.transaction() as tx:
+            tx.insert("a", [(7,)])
+        said.append(str(caught.value))
+    assert said[0] == said[1], "`second` fails before `first` has its tuples"
+    assert "first" in said[0]
+    assert both.change(lambda tx: tx.insert("a", [(8,)]))
+
+
+def test_relations_that_are_folded_at_once_are_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MERGE_MIN_FILES", 3)
+    both = Both(STAR, STAR_ROWS, monkeypatch)
+    folds = [
+        each
+        for number in range(8)
+        for each in both.change(lambda tx, n=number: tx.insert("change", [(n, 20 + n)]))
+        if each.startswith("fold")
+    ]
+    assert any(", " in each for each in folds)
+    assert len(folds) <= 8 // 2
 
 
 def test_the_tuples_of_a_change_and_their_keys_are_one_job(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,6 +219,7 @@ def test_a_relation_that_grows_gets_more_partitions(
         rows = from_python(list(added), PAIRS)
         source = PartitionSource(files, jobs)
         files = source.changed(rows, rows.slice(0, 0), opening.ranges_of(rows, PAIRS))
+        files = PartitionSource(files, jobs).folded()
         known |= added
         counts.append(len(files.sets[0].partitions))
         for each in files.sets:

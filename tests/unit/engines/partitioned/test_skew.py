@@ -61,7 +61,8 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> PartitionJobs:
 
 def changed(files: PartitionedFiles, jobs: PartitionJobs, added: Any, removed: Any = ()) -> Any:
     tables = [from_python(list(each), VISITS) for each in (added, removed)]
-    return PartitionSource(files, jobs).changed(*tables, ranges_of(tables[0], VISITS))
+    files = PartitionSource(files, jobs).changed(*tables, ranges_of(tables[0], VISITS))
+    return PartitionSource(files, jobs).folded()
 
 
 def largest(files: PartitionedFiles) -> int:

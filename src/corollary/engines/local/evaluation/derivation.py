@@ -1,16 +1,7 @@
 """One `Derive` step: the heads of its pipelines as one sorted array."""
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +14,7 @@ from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Row, Words
 from corollary.engines.local.storage.rows import Tuples
-from corollary.engines.local.storage.runs import sort_distinct
+from corollary.engines.local.storage.runs import PendingProbe, sort_distinct
 from corollary.engines.local.storage.sorting import first_mask, sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -59,11 +50,8 @@ class Derivation:
         dictionary: Dictionary,
         engine_relations: Collection[str],
         bulk: BulkPipelines | None = None,
-        *,
-        upcoming: Callable[[], Iterable[PipelineRunner]] = tuple,
     ) -> None:
         self._step = step
-        self._upcoming = upcoming
         self._bulk = bulk
         self._tables = tables
         self._dictionary = dictionary
@@ -81,12 +69,10 @@ class Derivation:
         rows: list[Row] = []
         led = 0
         deferred = self._subtracted_together(context)
-        for at, runner in enumerate(self.runners):
+        for runner in self.runners:
             size = self._lead_size(runner)
             if not size:
                 continue
-            if context.is_remote:
-                context.upcoming = partial(self._runners_after, at)
             if runner.lead is not None:
                 led += size
             if size <= context.few:
@@ -111,7 +97,6 @@ class Derivation:
                     words = target.fit(columns, ranges).pack(columns, count)
                     words = self._new_tuples(words, context, deferred) if self._is_set else words
                     self._add(words, pieces, runner, target, context)
-        context.upcoming = self._upcoming
         if not pieces:
             return self._reduce_rows(rows, target), led
         if rows:
@@ -173,10 +158,6 @@ class Derivation:
             return reduce_words(target.pack_rows(found), reduce, target, self._dictionary)
         return found
 
-    def _runners_after(self, at: int) -> Iterator[PipelineRunner]:
-        yield from self.runners[at + 1 :]
-        yield from self._upcoming()
-
     def _subtracted_together(self, context: RunContext) -> list[Reference]:
         """Return what is subtracted from all heads at once: a lookup elsewhere takes long."""
         if not context.is_remote or len(self.runners) == 1 or not self._is_set:
@@ -227,7 +208,7 @@ class Derivation:
         """Return the tuples without those of the step's `without`, some of which are skipped."""
         without = [each for each in self._step.without if each not in skipped]
         if context.is_remote:
-            words = self._fetch_known(words, without, context)
+            words = self._fetch_known(words, without)
         for each in without:
             table = self._tables[each.relation]
             if table.size(each.state):
@@ -236,10 +217,19 @@ class Derivation:
                     words = words[~found]
         return words
 
-    def _fetch_known(
-        self, words: Words, without: Sequence[Reference], context: RunContext
-    ) -> Words:
+    def _fetch_known(self, words: Words, without: Sequence[Reference]) -> Words:
         """Fetch which tuples are known; return them, packed in the layout of then."""
+        words, layout, needed = self._unfetched_known(words, without)
+        if needed:
+            Prefetch(needed).fetch()
+            for each in without:
+                _ = self._tables[each.relation].layout
+        return self._tables[self._step.target].layout.convert(words, layout)
+
+    def _unfetched_known(
+        self, words: Words, without: Sequence[Reference]
+    ) -> tuple[Words, Layout, list[PendingProbe]]:
+        """Return tuples as they are packed now, their layout, and what a lookup has to fetch."""
         target = self._tables[self._step.target]
         remote = [
             (table, table.remote, each.state)
@@ -253,11 +243,21 @@ class Derivation:
         needed = [
             probe for _, each, state in remote for probe in each.unfetched_words(words, state)
         ]
-        if needed:
-            context.fetch(Prefetch(needed))
-            for table, _, _ in remote:
-                _ = table.layout
-        return target.layout.convert(words, layout)
+        return words, layout, needed
+
+    def look_ahead(self, prefetch: Prefetch) -> None:
+        """Add what the step has to fetch next, as far as what is here tells."""
+        target = self._tables[self._step.target]
+        without = [
+            each for each in self._step.without if self._tables[each.relation].is_remote(each.state)
+        ]
+        for runner in self.runners:
+            is_due = self._lead_size(runner) and (without or runner.is_remote)
+            frame = runner.look_ahead(prefetch) if is_due else None
+            if frame is not None and frame.count and without and self._is_set:
+                columns = runner.head_columns(frame)
+                words = target.fit(columns, runner.head_ranges).pack(columns, frame.count)
+                prefetch.add(self._unfetched_known(sort_distinct(words), without)[2])
 
     def _reduce(
         self,

@@ -1,7 +1,6 @@
 """Running one pipeline: frames of coded columns flow through the stages."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import assert_never
 
 from corollary.core.logic import Expression, Slot, Variable, subterms
@@ -23,11 +22,7 @@ from corollary.data_class import dataclass
 from corollary.engines.budget import Budget
 from corollary.engines.local.evaluation.aggregation.extremes import ExtremeStage
 from corollary.engines.local.evaluation.frames import UNIT_FRAME, Frame, VariableScope
-from corollary.engines.local.evaluation.prefetch import (
-    LOOK_AHEAD_MAX_ROWS,
-    UPCOMING_MAX_PIPELINES,
-    Prefetch,
-)
+from corollary.engines.local.evaluation.prefetch import LOOK_AHEAD_MAX_ROWS, Prefetch
 from corollary.engines.local.evaluation.row_stages import RowPipeline
 from corollary.engines.local.evaluation.stages import (
     ComputeStage,
@@ -54,7 +49,6 @@ class RunContext:
         few: up to this many tuples are handled one by one; -1 for none, not even no tuples.
         has_doubt: whether an expression of a deferred pipeline had no value.
         is_remote: whether tuples may be outside of this process.
-        upcoming: returns pipelines that run next, to fetch what they will ask for.
     """
 
     budget: Budget
@@ -62,13 +56,6 @@ class RunContext:
     few: int = -1
     has_doubt: bool = False
     is_remote: bool = False
-    upcoming: "Callable[[], Iterable[PipelineRunner]]" = tuple
-
-    def fetch(self, prefetch: Prefetch) -> None:
-        """Fetch something, and what pipelines that run next will ask for."""
-        for runner in islice(self.upcoming(), UPCOMING_MAX_PIPELINES):
-            runner.look_ahead(prefetch)
-        prefetch.fetch()
 
 
 class PipelineRunner:
@@ -172,7 +159,7 @@ class PipelineRunner:
             tick(pipeline, frame.count)
             stage, recorded = stages[index]
             if context.is_remote:
-                self._fetch(index, frame, context)
+                self._fetch(index, frame)
             if recorded is not None:
                 context.recorder.probe(recorded, frame.count)
             index += 1
@@ -187,7 +174,13 @@ class PipelineRunner:
 
     # --- looking ahead -------------------------------------------------------------------------
 
-    def _fetch(self, index: int, frame: Frame, context: RunContext) -> None:
+    @property
+    def is_remote(self) -> bool:
+        """Whether a stage reads tuples that are outside of this process."""
+        stages = (stage for stage, _ in self._stages)
+        return any(isinstance(each, ProbeStage | MemberStage) and each.is_remote for each in stages)
+
+    def _fetch(self, index: int, frame: Frame) -> None:
         """Fetch what a stage needs for some rows and, with it, what will be needed next."""
         stage, _ = self._stages[index]
         if isinstance(stage, ProbeStage | MemberStage) and stage.is_remote:
@@ -197,7 +190,7 @@ class PipelineRunner:
                 if not stage.is_selective(needed):
                     is_whole = isinstance(stage, MemberStage)
                     self.look_ahead(prefetch, index + 1, frame, is_whole=is_whole)
-                context.fetch(prefetch)
+                prefetch.fetch()
 
     def look_ahead(
         self,
@@ -206,10 +199,11 @@ class PipelineRunner:
         frame: Frame = UNIT_FRAME,
         *,
         is_whole: bool = True,
-    ) -> None:
+    ) -> Frame | None:
         """Add what stages would fetch for some rows, as far as what is here tells.
 
-        Nothing is recorded, and functors of users are not called: the stages run later.
+        Nothing is recorded, and functors of users are not called: the stages run later. Returns the
+        rows that pass all stages, None if that is not known yet.
 
         Args:
             prefetch: it is added to this.
@@ -220,6 +214,8 @@ class PipelineRunner:
         if self._needed is None:
             self._needed = [_needed_ahead(stage) for stage in self.pipeline.stages]
         faults = [stage.has_fault for stage in self._evaluating]
+        passed: Frame | None = None
+        is_told = True
         for (stage, _), needed in zip(self._stages[first:], self._needed[first:], strict=True):
             if not 0 < frame.count <= LOOK_AHEAD_MAX_ROWS:
                 break
@@ -237,13 +233,17 @@ class PipelineRunner:
                 is_known &= is_whole  # a join carries the variables of its rows along
             if not is_known:
                 is_whole &= not isinstance(stage, ProbeStage | ComputeStage)
+                is_told = False
                 continue
             result = stage.apply(frame)
             if not isinstance(result, Frame):
                 break
             frame = result
+        else:
+            passed = frame if is_told else None
         for stage, has_fault in zip(self._evaluating, faults, strict=True):
             stage.has_fault = has_fault
+        return passed
 
     def _run_pending(self, first: _Pending, context: RunContext) -> Iterator[Frame]:
         # Depth first, with an explicit stack: at most one batch per stage is in memory.

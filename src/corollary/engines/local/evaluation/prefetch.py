@@ -29,11 +29,14 @@ SELECTIVE_RATIO = 4
 
 
 class Prefetch:
-    """What a request asks for: what a stage needs, and what others will need."""
+    """What a request asks for: what a stage needs, and what others will need.
 
-    def __init__(self, needed: Sequence[PendingProbe]) -> None:
-        self._first = needed[0]
-        self._others = [*needed[1:]]
+    Attributes:
+        probes: all of it.
+    """
+
+    def __init__(self, needed: Sequence[PendingProbe] = ()) -> None:
+        self.probes = [*needed]
         self._expected = 0
 
     def add(self, probes: Sequence[PendingProbe]) -> None:
@@ -42,11 +45,11 @@ class Prefetch:
             expected = max(len(each.keys), each.expected_tuples)
             if self._expected + expected <= EXPECTED_MAX_TUPLES:
                 self._expected += expected
-                self._others.append(each)
+                self.probes.append(each)
 
     def fetch(self) -> None:
         """Fetch everything."""
-        self._first.fetch_with(self._others)
+        self.probes[0].fetch_with(self.probes[1:])
 
 
 def is_selective(tuples: int, asked: Sequence[PendingProbe]) -> bool:

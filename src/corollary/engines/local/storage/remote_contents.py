@@ -74,9 +74,6 @@ class RemoteContents(Protocol):
     def drop_change(self) -> None:
         """Have no open change outside: the table gets one."""
 
-    def prefetch(self) -> None:
-        """Write what `commit` needs, so that it cannot fail; some tuples are held."""
-
     def commit(self) -> None:
         """Make NEW the OLD; some tuples are held."""
 

@@ -525,10 +525,7 @@ class Table:
             self._open(subtract_words(added, removed), removed[~is_back])
 
     def prefetch(self) -> None:
-        """Read, or write, all that `commit` may need, so that it cannot fail."""
-        if self.remote is not None and self.remote.is_held:
-            self.remote.prefetch()
-            return
+        """Read all that `commit` may need, so that it cannot fail; all tuples are here."""
         if self.family.layout is not self._layout:
             self._repack()
         for arrangement in (self._main, *self._others.values()):

@@ -26,11 +26,7 @@ from corollary.engines.local.storage.arrangement import Arrangement, Order
 from corollary.engines.local.storage.code_range import CodeRange, Codes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.rows import Tuples
-from corollary.engines.local.storage.runs import (
-    PendingProbe,
-    merge_words,
-    sort_distinct,
-)
+from corollary.engines.local.storage.runs import PendingProbe, merge_words, sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
@@ -47,7 +43,7 @@ from corollary.engines.spark.relation.handle import (
 )
 from corollary.engines.spark.relation.open_partition import INTERNED_KINDS, own_ranges
 from corollary.engines.spark.relation.partitioning import partition_count
-from corollary.engines.spark.relation.source import PartitionSource
+from corollary.engines.spark.relation.source import PartitionSource, fold_together
 from corollary.engines.spark.relation.staged_change import (
     Given,
     StagedChange,
@@ -105,14 +101,15 @@ class PartitionedContents:
         source: the committed tuples, if they are in partitions.
         loading: the added tuples, if they are in partitions and nothing is committed.
         staged: the open change of committed tuples, if it is in files; none of it is here then.
+        next_files: what the next commit makes those of OLD, once they are written.
     """
 
     __slots__ = (
         "_is_working",
         "_keys",
         "_leads",
-        "_next",
         "loading",
+        "next_files",
         "place",
         "relation",
         "source",
@@ -132,8 +129,7 @@ class PartitionedContents:
         self.source: PartitionSource | None = None
         self.loading: PartitionSource | None = None
         self.staged: StagedChange | None = None
-        self._next: PartitionedFiles | None = None
-        """The files that the next commit makes those of OLD."""
+        self.next_files: PartitionedFiles | None = None
         self._leads: dict[int, PartitionedRun] = {}
         self._keys: dict[tuple[int, ...], tuple[tuple[StoredPartition, ...], bool]] = {}
         """Whether columns were found to be a key of what some partitions hold."""
@@ -499,7 +495,8 @@ class PartitionedContents:
             count = partition_count(rows.num_rows)
             orders = self.table.known_orders
             files = PartitionedFiles.empty(root, self.relation, orders, count)
-        return self._source_of(files).changed(rows, rows.slice(0, 0), self._own_ranges())
+        files = self._source_of(files).changed(rows, rows.slice(0, 0), self._own_ranges())
+        return self._source_of(files).folded()
 
     def _move_along(self, tuples: RemoteTuples) -> None:
         """Move the committed tuples to where those are that will be added to them."""
@@ -628,7 +625,7 @@ class PartitionedContents:
         if isinstance(tuples, RemoteTuples):
             self.load(tuples.files)
             return True
-        self.source = self.loading = self.staged = self._next = None
+        self.source = self.loading = self.staged = self.next_files = None
         return False
 
     def extend(self, tuples: TupleSet) -> None:
@@ -649,24 +646,26 @@ class PartitionedContents:
             self.attach_files(self.source.partitioned_as(part.partitioning))
         self.stage(stage_partitions(self.source, part))
 
-    def prefetch(self) -> None:
-        """Write the files of the open change, so that `commit` cannot fail."""
-        self._next = self._write() if self.table.has_change else None
-
-    def _write(self) -> PartitionedFiles:
-        files = self.new_files()
-        # A load, or a change in files, may be files of changes: tasks make index files of them.
-        is_result = self.loading is not None or self.staged is not None
-        return self._source_of(files).folded() if is_result and not self._is_working else files
-
     def commit(self) -> None:
         """Make NEW the OLD; some tuples are held."""
-        self.attach_files(self._write() if self._next is None else self._next)
+        if self._is_working and (self.loading is not None or self.staged is not None):
+            self.next_files = self.new_files()
+        elif self.next_files is None:
+            write_together([self])
+        assert self.next_files is not None
+        self.attach_files(self.next_files)
 
     def end_rollback(self) -> None:
         """Forget what was fetched and written."""
-        self._next = None
+        self.next_files = None
         self.release()
+
+
+def write_together(changed: Sequence[PartitionedContents]) -> None:
+    """Write the files of open changes, so that `commit` cannot fail; folds are one job."""
+    sources = [PartitionSource(each.new_files(), each.place.jobs) for each in changed]
+    for each, files in zip(changed, fold_together(sources), strict=True):
+        each.next_files = files
 
 
 def working_relation(name: str, types: tuple[Type, ...]) -> Relation:

@@ -47,6 +47,9 @@ Rows = npt.NDArray[np.int64]
 BUILD_MIN_TUPLES = 1 << 16
 """Tasks write the files of a change from so many tuples on; the driver writes those of fewer."""
 
+TITLE_MAX_NAMES = 8
+"""The title of a job names no more relations."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionSource:
@@ -187,7 +190,7 @@ class PartitionSource:
     # --- writing -------------------------------------------------------------------------------
 
     def changed(self, added: pa.Table, removed: pa.Table, ranges: ColumnRanges) -> PartitionedFiles:
-        """Write a change; return the files with it, folded where that is due.
+        """Write a change; return the files with it.
 
         Args:
             added: tuples that are not in the relation.
@@ -197,7 +200,7 @@ class PartitionSource:
         files = self.files
         for part in files.sets:
             files = files.with_set(self._changed_set(part, added, removed, ranges))
-        return PartitionSource(files, self.jobs).folded()
+        return files
 
     def _changed_set(
         self, part: PartitionSet, added: pa.Table, removed: pa.Table, ranges: ColumnRanges
@@ -233,10 +236,13 @@ class PartitionSource:
         return part.with_partitions(changed | dict(zip(built, results, strict=True)))
 
     def folded(self) -> PartitionedFiles:
-        """Write partitions anew that have many changes, merge files; return the files.
+        """Return the files, folded where that is due: see `fold_together`."""
+        return fold_together([self])[0]
 
-        Where there are too many tuples for the partitions, or for one of them, make more of them,
-        or spread those of heavy values.
+    def balanced(self) -> PartitionedFiles:
+        """Return the files with no partition that has too many tuples.
+
+        There are more partitions then, or those of heavy values are spread.
         """
         files = self.files
         if self.jobs.can_scan:
@@ -245,27 +251,19 @@ class PartitionSource:
             for part in files.sets:
                 if part.oversized:
                     files = files.with_set(self._spread(part))
-        return self._fold_due(files)
+        return files
 
-    def _fold_due(self, files: PartitionedFiles) -> PartitionedFiles:
-        relation = files.relation
-        due: list[tuple[PartitionAddress, operations.PartitionOperation]] = []
-        for part in files.sets:
-            for address in (PartitionAddress.of(files, part, number) for number in part.due):
+    @property
+    def due_folds(self) -> list[PartitionTask]:
+        """What tasks do with partitions that have many changes."""
+        due: list[PartitionTask] = []
+        for part in self.files.sets:
+            for address in (PartitionAddress.of(self.files, part, number) for number in part.due):
                 if address.stored.is_due:
                     due.append((address, operations.Fold()))
                 elif (first := address.stored.merged_from) is not None:
                     due.append((address, operations.MergeChanges(first)))
-        results = self.jobs.run(due, f"fold {relation.name}")
-        found: dict[int, dict[int, StoredPartition]] = {}
-        for (address, operation), made in zip(due, results, strict=True):
-            if isinstance(operation, operations.MergeChanges):
-                made = address.stored.with_merged(operation.first, made)
-            found.setdefault(address.orders[0][0], {})[address.number] = made
-        for part in files.sets:
-            if part.lead in found:
-                files = files.with_set(part.with_partitions(found[part.lead]))
-        return files
+        return due
 
     def _spread(self, part: PartitionSet) -> PartitionSet:
         """Spread the tuples of heavy values in the largest partitions of a set; return the set.
@@ -351,6 +349,38 @@ class PartitionSource:
         scattered = self._ask(self.files.sets[0], lambda _: scatter, "arrange")
         pieces = [piece for each in scattered.values() for piece in each]
         return gather_pieces(files, [part], pieces, self.jobs, "arrange", is_final=is_final)
+
+
+def fold_together(sources: Sequence[PartitionSource]) -> list[PartitionedFiles]:
+    """Write partitions anew that have many changes, or merge these; return the files of each.
+
+    All of that is one job; where partitions have too many tuples for it, that is mended before.
+    """
+    balanced = [PartitionSource(each.balanced(), each.jobs) for each in sources]
+    due = [(at, task) for at, each in enumerate(balanced) for task in each.due_folds]
+    title = joint_title("fold", (address.relation.name for _, (address, _) in due))
+    results = sources[0].jobs.run([task for _, task in due], title) if due else []
+    found: dict[tuple[int, int], dict[int, StoredPartition]] = {}
+    for (at, (address, operation)), made in zip(due, results, strict=True):
+        if isinstance(operation, operations.MergeChanges):
+            made = address.stored.with_merged(operation.first, made)
+        found.setdefault((at, address.orders[0][0]), {})[address.number] = made
+    folded = [each.files for each in balanced]
+    for (at, lead), made in found.items():
+        part = next(each for each in folded[at].sets if each.lead == lead)
+        folded[at] = folded[at].with_set(part.with_partitions(made))
+    return folded
+
+
+def joint_title(verb: str, relations: Iterable[str]) -> str:
+    """Return the title of a job on some relations.
+
+    >>> joint_title("probe", "abba")
+    'probe a, b'
+    """
+    names = list(dict.fromkeys(relations))
+    more = len(names) - TITLE_MAX_NAMES
+    return f"{verb} {', '.join(names[:TITLE_MAX_NAMES])}{f' and {more} more' if more > 0 else ''}"
 
 
 @dataclass(frozen=True, slots=True)

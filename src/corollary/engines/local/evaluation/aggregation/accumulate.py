@@ -7,6 +7,8 @@
 A change has each key once, and not all of its sums are 0: every record that is found changes.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,10 +16,9 @@ from corollary.core.plans import Accumulate
 from corollary.core.states import State
 from corollary.core.types import NUMBER
 from corollary.engines.local.evaluation.matches import concatenate_matches, find_matches
-from corollary.engines.local.evaluation.pipelines import RunContext
-from corollary.engines.local.evaluation.prefetch import Prefetch
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Row, Words
+from corollary.engines.local.storage.runs import PendingProbe
 from corollary.engines.local.storage.sorting import sort_words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
@@ -29,17 +30,12 @@ Keys = tuple[list[Codes], int]
 
 
 def accumulate(
-    step: Accumulate, table: Table, change: Table, dictionary: Dictionary, context: RunContext
+    step: Accumulate, table: Table, change: Table, dictionary: Dictionary
 ) -> tuple[Keys, Keys]:
     """Add a change to the records of a table; return the keys that are new, and those that go."""
-    words, layout = change.tuples(State.NEW), change.layout
-    count, length = len(words), len(table.types) - step.additive
-    keys = [layout.unpack_column(words, at) for at in range(length)]
-    differences = [
-        dictionary.decode(layout.unpack_column(words, length + at), NUMBER)
-        for at in range(step.additive)
-    ]
-    rows, records, layout = _find_records(table, keys, differences, dictionary, context)
+    keys, differences = _fit_change(step, table, change, dictionary)
+    count, length = len(differences[0]), len(keys)
+    rows, records, layout = _find_records(table, keys, count)
     is_new = np.ones(count, np.bool_)
     is_new[rows] = False
     sums = [difference.copy() for difference in differences]
@@ -93,24 +89,31 @@ def accumulate_rows(
     return came, gone
 
 
-def _find_records(
-    table: Table,
-    keys: list[Codes],
-    differences: list[Integers],
-    dictionary: Dictionary,
-    context: RunContext,
-) -> tuple[Integers, Words, Layout]:
-    """Return which keys have a record in OLD, their records, and how these are packed."""
-    count = len(differences[0])
+def unfetched_records(
+    step: Accumulate, table: Table, change: Table, dictionary: Dictionary
+) -> Sequence[PendingProbe]:
+    """Return what a step has to fetch of the records of a table."""
+    if table.remote is None or not table.is_remote(State.OLD) or change.is_remote(State.NEW):
+        return ()
+    keys, _ = _fit_change(step, table, change, dictionary)
+    return table.remote.unfetched(table.primary_order, keys, State.OLD) or ()
+
+
+def _fit_change(
+    step: Accumulate, table: Table, change: Table, dictionary: Dictionary
+) -> tuple[list[Codes], list[Integers]]:
+    """Return the keys and the sums of a change; the records' layout has room for them then."""
+    words, layout = change.tuples(State.NEW), change.layout
+    length = len(table.types) - step.additive
+    keys = [layout.unpack_column(words, at) for at in range(length)]
+    sums = [layout.unpack_column(words, length + at) for at in range(step.additive)]
     # The keys get room in the layout: those that are not there will be.
-    table.fit(
-        [*keys, *(dictionary.encode(each, None, NUMBER) for each in differences)],
-        (None,) * len(table.types),
-    )
-    if table.remote is not None and table.is_remote(State.OLD):
-        needed = table.remote.unfetched(table.primary_order, keys, State.OLD)
-        if needed:
-            context.fetch(Prefetch(needed))
+    table.fit([*keys, *sums], (None,) * len(table.types))
+    return keys, [dictionary.decode(each, NUMBER) for each in sums]
+
+
+def _find_records(table: Table, keys: list[Codes], count: int) -> tuple[Integers, Words, Layout]:
+    """Return which keys have a record in OLD, their records, and how these are packed."""
     arrangement = table.arrangement(table.primary_order)
     layout = arrangement.layout
     found = [
