@@ -1,5 +1,6 @@
 """Corollary keeps derived data true while the data under it changes."""
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,21 @@ def _run_command(*arguments: Any, **options: Any) -> Any:
     return run_command(*arguments, **options)
 
 
+def _place_of(name: str) -> Any:
+    from corollary.warehouse.files.places import place_of
+
+    return place_of(name)
+
+
+def _remove_files(place: Any, names: Iterable[str]) -> None:
+    from corollary.warehouse.files.places import remove_files
+
+    remove_files(place, names)
+
+
 EXTENSIONS.start_stream = _start_stream
 EXTENSIONS.run_pipeline = _run_pipeline
 EXTENSIONS.answer_why = _answer_why
 EXTENSIONS.run_command = _run_command
+EXTENSIONS.place_of = _place_of
+EXTENSIONS.remove_files = _remove_files

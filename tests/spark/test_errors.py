@@ -45,7 +45,7 @@ def test_the_session_that_is_passed_stays_as_it_is(spark: Any) -> None:
 
 def test_files_go_with_what_they_hold(spark: Any, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
-    engine = SparkEngine(spark, placement="partitions", scratch=scratch)
+    engine = SparkEngine(spark, placement="partitions", scratch=str(scratch))
     db = Database(DatabaseState(engine))
     db.load(text=closure(type_="number"))
     insert(db, "edge", [(1, 2), (2, 3)])

@@ -227,7 +227,7 @@ def test_what_a_failing_job_wrote_is_removed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def files_of(db: Database) -> set[Path]:
-    return {*db._state.engine._root.rglob("*")}
+    return {*Path(db._state.engine._root).rglob("*")}
 
 
 def refuse_last(run: Any) -> Any:

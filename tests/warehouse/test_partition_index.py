@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from corollary.database.upkeep.backup import copy
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.relation import source
-from corollary.engines.spark.relation.fetched_files import CACHE_VARIABLE, ORIGIN_SUFFIX
+from corollary.engines.spark.relation.shared_files import CACHE_VARIABLE, ORIGINS
 from corollary.errors import WarehouseError
 from corollary.warehouse import partition_index
 from corollary.warehouse.files.object_path import ObjectPath
@@ -106,8 +107,8 @@ def test_partitions_are_fetched_and_not_made_anew(place: str) -> None:
 def fetched(db: Database) -> tuple[int, int]:
     """How many files and directories of partitions were fetched, and how many could be."""
     root = Path(db._state.engine.partition_place.root)  # type: ignore[attr-defined]
-    notes = [each for each in root.iterdir() if each.suffix == ORIGIN_SUFFIX]
-    return sum(each.with_suffix("").exists() for each in notes), len(notes)
+    names = json.loads((root / ORIGINS).read_text())
+    return sum((root / each).exists() for each in names), len(names)
 
 
 @pytest.mark.usefixtures("no_snapshots")

@@ -340,8 +340,11 @@ class TaskPool(Protocol):
     """Runs work in tasks outside of this process, where what is too large for it is read."""
 
     @property
-    def directory(self) -> Path:
-        """A directory for files that this process and all tasks see; they go with the engine."""
+    def directory(self) -> str:
+        """Where files are that this process and all tasks see; they go with the engine.
+
+        It is a directory, or a place in an object store.
+        """
 
     def run(
         self, title: str, function: Callable[[Item], MapResult], items: Sequence[Item]
@@ -552,10 +555,10 @@ class Engine(Protocol):
             probed: the sets of columns by which it will be probed.
         """
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:
+    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path | FileOrigin]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes.
 
-        Those that tasks have written are there already: name and path. Such a name has a
+        Those that tasks have written are there already: name and place. Such a name has a
         `PARTITION_SEPARATOR`.
         """
 

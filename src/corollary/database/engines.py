@@ -28,15 +28,15 @@ def create_engine(
     options: DatabaseOptions = IN_PROCESS,
     spark: Any = None,
     *,
-    scratch: Path | None = None,
+    scratch: str | None = None,
 ) -> Engine:
     """Return a new, empty engine.
 
     Args:
         options: of the database.
         spark: the session that the Spark engine uses; a local one if it is not given.
-        scratch: a directory for the files of large relations, which the driver and all tasks see;
-            that of temporary files if it is not given.
+        scratch: a directory for the files of large relations, which the driver and all tasks see,
+            or a place in an object store; the directory of temporary files if it is not given.
 
     Raises:
         InputError: there is no such engine, or what it needs is not installed.

@@ -222,7 +222,7 @@ def open_with(
     return Database(state, store, existing=existing, outlets=outlets, publish=when)
 
 
-def _scratch_directory(place: str | Path) -> Path | None:
+def _scratch_directory(place: str | Path) -> str:
     """Return where the engine of a warehouse may write files for as long as it is open."""
     from corollary.warehouse.warehouse_catalog import parse_location, scratch_directory
 

@@ -1,8 +1,10 @@
-"""Directories for the files of one process, which go with it.
+"""Directories and objects for the files of one process, which go with it.
 
-A directory is removed when it is closed, when its owner is collected, or when the process ends. A
-process that is killed leaves it behind: the next one that makes a directory of the same kind in the
-same place sees that nobody holds its lock any more, and removes it.
+They are removed when they are closed, when their owner is collected, or when the process ends. A
+process that is killed leaves them behind. The next one that makes a directory of the same kind in
+the same place sees that nobody holds its lock any more, and removes it. Objects have no locks: an
+owner that lives writes one of them again from time to time, and `corollary gc` removes what nobody
+has written for long.
 """
 
 import os
@@ -12,9 +14,17 @@ import weakref
 from contextlib import suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
-from typing import IO
+from threading import Event, Thread
+from typing import IO, Any
+from uuid import uuid4
+
+from corollary.registry import EXTENSIONS
 
 LOCK_SUFFIX = ".lock"
+ALIVE = "alive"
+"""The object that an owner writes again."""
+ALIVE_SECONDS = 600.0
+"""How often it does."""
 
 
 class ScratchDirectory:
@@ -39,6 +49,45 @@ class ScratchDirectory:
     def close(self) -> None:
         """Remove it."""
         self._finalizer()
+
+
+class ScratchObjects:
+    """The beginning of names in an object store; what has it is removed with its owner.
+
+    Args:
+        prefix: the beginning of the last part.
+        parent: the place before it.
+
+    Attributes:
+        directory: one of this machine, for copies.
+    """
+
+    def __init__(self, prefix: str, parent: str) -> None:
+        self.path = f"{parent}/{prefix}-{uuid4().hex}"
+        self.directory = ScratchDirectory(prefix)
+        place, closed = EXTENSIONS.place_of(self.path), Event()
+        (place / ALIVE).write_bytes(b"")
+        Thread(target=_stay_alive, args=(place / ALIVE, closed), daemon=True).start()
+        self._finalizer = weakref.finalize(self, _remove_objects, place, closed, os.getpid())
+
+    def close(self) -> None:
+        """Remove them."""
+        self._finalizer()
+        self.directory.close()
+
+
+def _stay_alive(place: Any, closed: Event) -> None:
+    while not closed.wait(ALIVE_SECONDS):
+        with suppress(OSError):  # the next time
+            place.write_bytes(b"")
+
+
+def _remove_objects(place: Any, closed: Event, owner: int) -> None:
+    if os.getpid() == owner:
+        closed.set()
+        with suppress(OSError):  # `corollary gc` will
+            names = [path.relative_to(place) for path, _ in place.entries()]
+            EXTENSIONS.remove_files(place, names)
 
 
 def _make(prefix: str, root: Path) -> tuple[Path, IO[bytes], list[Path]]:

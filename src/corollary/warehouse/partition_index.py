@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def keep_files(
     files: FileBatch,
-    written: Mapping[str, Path],
+    written: Mapping[str, Place],
     tasks: TaskPool | None,
     known: Mapping[str, StoredIndex],
 ) -> list[StoredIndex]:
@@ -83,8 +83,8 @@ def restore_index(
     return engine.restore(files, places)
 
 
-def put_object(item: tuple[ObjectPath, Path]) -> str:
-    """Put a file into an object store, in a task; return its checksum.
+def put_object(item: tuple[ObjectPath, Place]) -> str:
+    """Put a file, or what another object has, into an object store, in a task; return its checksum.
 
     Raises:
         WarehouseError: it cannot be put.

@@ -19,7 +19,13 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import PARTITION_SEPARATOR, LocalTable, TableHandle, TaskPool
+from corollary.core.engine import (
+    PARTITION_SEPARATOR,
+    FileOrigin,
+    LocalTable,
+    TableHandle,
+    TaskPool,
+)
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.errors import CorollaryError, WarehouseError
@@ -323,7 +329,7 @@ class Warehouse(WarehouseCatalog):
         self,
         number: int,
         relations: Iterable[tuple[str, ChangeHandles]],
-        index: Iterable[tuple[str, bytes | Path]],
+        index: Iterable[tuple[str, bytes | Path | FileOrigin]],
         tasks: TaskPool | None = None,
     ) -> None:
         """Write snapshots of relations, given as full changes, and an engine's index of them.
@@ -349,10 +355,10 @@ class Warehouse(WarehouseCatalog):
                     )
                 )
                 fault.hit("during_snapshot")
-            elsewhere: dict[str, Path] = {}
+            elsewhere: dict[str, Place] = {}
             for name, data in index:
                 path = f"{DATA_DIRECTORY}/{intent}/{INDEX_PREFIX}{name}"
-                if isinstance(data, Path):
+                if isinstance(data, Path | ObjectPath):
                     elsewhere[path] = data
                 else:
                     indexes.append(catalog_rows.StoredIndex(path, files.write(path, data)))

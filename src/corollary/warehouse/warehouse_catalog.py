@@ -172,13 +172,12 @@ def _has_data(root: Place) -> bool:
         raise WarehouseError.cannot_read(root, error) from error
 
 
-def scratch_directory(root: Place) -> Path | None:
+def scratch_directory(root: Place) -> str:
     """Return where an engine may write files for as long as it is open: beside those that last.
 
-    There, a file gets a second name and is not copied when it becomes one that lasts. In an object
-    store there is none: the directory is that of temporary files.
+    In a directory, a file gets a second name and is not copied when it becomes one that lasts.
     """
-    return root.absolute() / SCRATCH_DIRECTORY if isinstance(root, Path) else None
+    return str(root.absolute() / SCRATCH_DIRECTORY)
 
 
 def parse_location(place: str) -> tuple[Place, str | None]:

@@ -75,7 +75,7 @@ class InProcess(engine.SparkEngine):
         placement: str = "partitions",
         shares: int = SHARES,
         memory: int | None = None,
-        scratch: Path | None = None,
+        scratch: str | None = None,
     ) -> None:
         super().__init__(placement=placement, task_count=shares, memory=memory, scratch=scratch)
 
@@ -192,7 +192,7 @@ def share_out(
 ) -> None:
     """Let every database that is opened have its strata maintained elsewhere."""
 
-    def made(*_: Any, scratch: Path | None = None, **__: Any) -> InProcess:
+    def made(*_: Any, scratch: str | None = None, **__: Any) -> InProcess:
         found = InProcess(placement, shares, memory, scratch)
         if interned_bits is not None:
             found.partition_place.interned_bits = interned_bits
@@ -211,7 +211,7 @@ class InProcessTasks:
     """
 
     def __init__(self, directory: Path, min_tuples: int = 0, count: int = 3) -> None:
-        self.directory = directory
+        self.directory = str(directory)
         self.min_tuples = min_tuples
         self.count = count
         self.titles: list[str] = []

@@ -72,9 +72,9 @@ def test_the_rows_stay_where_they_are(tmp_path: Path, tasks: InProcessTasks) -> 
     assert len(change.added) == 100
     assert len(change.added.files) > 3
     assert sum(change.added.map_partitions(len)) == 100
-    assert len(list(tasks.directory.iterdir())) == 1
+    assert len(list(Path(tasks.directory).iterdir())) == 1
     del change
-    assert not list(tasks.directory.iterdir())
+    assert not list(Path(tasks.directory).iterdir())
 
 
 def test_row_groups_are_portions(tmp_path: Path, tasks: InProcessTasks) -> None:
@@ -138,7 +138,7 @@ def test_rows_with_one_key_meet(tmp_path: Path, tasks: InProcessTasks) -> None:
     assert "same key (x)" in found[0].message
     del found
     gc.collect()  # the traceback
-    assert not list(tasks.directory.iterdir())
+    assert not list(Path(tasks.directory).iterdir())
 
 
 def test_too_many_malformed_records(

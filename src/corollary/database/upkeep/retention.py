@@ -36,12 +36,17 @@ from corollary.warehouse.catalog.retention import (
     list_intents,
     preview_drop,
 )
+from corollary.warehouse.files import places
 from corollary.warehouse.files.multi_file_table import find_lists
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.orphan_files import list_data_files, remove_orphans
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
-from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY, scratch_directory
+from corollary.warehouse.warehouse_catalog import (
+    SCRATCH_DIRECTORY,
+    TABLES_DIRECTORY,
+    scratch_directory,
+)
 
 INTENT_TIMEOUT_SECONDS = 3600.0
 """The time without a heartbeat after which a writer is considered dead."""
@@ -141,6 +146,7 @@ def collect(
         warehouse, console, dropped, expired, has_folded=has_folded, removed=removed
     )
     _abort_uploads(warehouse, limit, console)
+    _remove_scratch(warehouse.root, console)
     return result
 
 
@@ -334,6 +340,23 @@ def _abort_uploads(warehouse: Warehouse, before: float, console: Console) -> Non
     else:
         if aborted:
             console.note(f"{aborted} unfinished upload{'s' if aborted > 1 else ''} aborted")
+
+
+def _remove_scratch(root: places.Place, console: Console) -> None:
+    """Remove what dead processes have left for their tasks in an object store."""
+    if not isinstance(root, ObjectPath):
+        return
+    place, latest, found = root / SCRATCH_DIRECTORY, dict[str, float](), list[str]()
+    for path, status in place.entries():
+        name = path.relative_to(place)
+        owner = name.partition("/")[0]
+        latest[owner] = max(latest.get(owner, 0.0), status.st_mtime)
+        found.append(name)
+    limit = time.time() - DAY_SECONDS  # the living write every ten minutes
+    dead = {owner for owner, written in latest.items() if written < limit}
+    places.remove_files(place, [each for each in found if each.partition("/")[0] in dead])
+    if dead:
+        console.note(f"files for tasks of {len(dead)} dead processes removed")
 
 
 def _clean_tables(warehouse: Warehouse) -> int:

@@ -11,7 +11,6 @@ frame without others is put together here.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from corollary.engines.spark.session import describe_jobs
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
 from corollary.warehouse.files.file_rows import RowsFile, StagingDirectory
+from corollary.warehouse.files.places import Place, remove_files
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.portion_reader import load_bad_rows, store_bad_rows
@@ -151,7 +151,7 @@ class StagedParts:
 class PartStager:
     """Splits rows, and writes the parts; it is pickled, and called in tasks."""
 
-    root: Path
+    root: Place
     split: Callable[[pa.Table], Sequence[pa.Table]]
     inline: int
 
@@ -278,8 +278,7 @@ class _TaskBatch:
         net = NetChangeOfPieces(self._directory.path, self._relation, pieces, self._has_copies)
         title = f"events on {self._relation.name}"
         found = self._tasks.run(title, net, range(partitions.count if pieces else 0))
-        for each in pieces:
-            Path(each.path).unlink(missing_ok=True)
+        remove_files(self._directory.path, [each.place.name for each in pieces])
         added, removed = (rows_of([each[at] for each in found]) for at in (0, 1))
         return added, removed
 
@@ -335,7 +334,7 @@ class EventStager:
     relation: Relation
     source: str
     batch: str
-    root: Path
+    root: Place
     partitions: KeyPartitions | None
     inline: int
 
@@ -373,7 +372,7 @@ class EventStager:
 class NetChangeOfPieces:
     """Finds the net change of the events in a partition of the tuples, in a task."""
 
-    root: Path
+    root: Place
     relation: Relation
     pieces: Sequence[RowPieces]
     has_copies: bool

@@ -6,7 +6,6 @@ partition puts its pieces together. So all of a relation is read, where its tupl
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from corollary.warehouse.copies import (
 )
 from corollary.warehouse.files.durable_files import from_arrow_stream
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.row_words import is_among, row_words
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.staged_rows import (
@@ -73,7 +73,7 @@ def find_keys(
 class KeyMatch:
     """Finds the tuples of a partition that have one of some keys, in a task."""
 
-    root: Path
+    root: Place
     relation: Relation
     sought: Relation
     held: Sequence[RowPieces]
@@ -159,7 +159,7 @@ class CountWriter:
 class CountsOfPieces:
     """Changes the counts of the rows in a partition, in a task."""
 
-    root: Path
+    root: Place
     shape: Relation
     held: Sequence[RowPieces]
     operations: Sequence[tuple[State, Sequence[RowPieces]]]

@@ -5,7 +5,6 @@ Of others the tables are here, and their tuples in files that tasks probe. A str
 pivot and whose relations are in partitions is maintained by one job.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ from corollary.core.arrow import DependencyCheck, Violations
 from corollary.core.engine import (
     BULK_MIN_TUPLES,
     BulkMode,
+    FileOrigin,
     IndexPlaces,
     Limits,
     MapResult,
@@ -69,10 +69,10 @@ from corollary.engines.spark.relation.contents import (
     write_together,
 )
 from corollary.engines.spark.relation.dependencies import find_clashes, find_violations
-from corollary.engines.spark.relation.fetched_files import ORIGIN_SUFFIX, remove
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.handle import PartitionedHandle
 from corollary.engines.spark.relation.manifest import Manifest
+from corollary.engines.spark.relation.shared_files import sweep
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.runs import LayoutExceeded
@@ -114,7 +114,8 @@ class SparkEngine(LocalEngine):
         placement: `driver`, or `partitions` to have all relations there; `auto` decides by size.
         task_count: how many tasks run at once; by default what Spark says, which is asked for each
             job.
-        scratch: a directory that the driver and all tasks see, for the files of partitions.
+        scratch: a directory that the driver and all tasks see, or a place in an object store, for
+            the files of partitions.
         memory: the bytes for tuples on the driver; the largest relations beyond it are partitioned.
         execution: who does the work of jobs. Without Spark, only what is in partitions stays there.
     """
@@ -125,7 +126,7 @@ class SparkEngine(LocalEngine):
         *,
         placement: str = "auto",
         task_count: int | None = None,
-        scratch: Path | None = None,
+        scratch: str | None = None,
         bulk: BulkMode | None = None,
         memory: int | str | None = None,
         execution: Execution = Execution.SPARK,
@@ -148,7 +149,7 @@ class SparkEngine(LocalEngine):
         self._next_sweep = SWEEP_MIN_FILES
         """The operations on partitions after which the directory is looked through."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
-        self._resources = SparkResources(spark, scratch)
+        self._resources = SparkResources(spark, scratch, execution)
         self._strata = TaskStrata(self)
         self._manifest = Manifest()
         self._bulk_queries: SparkQueries | None = None
@@ -157,8 +158,8 @@ class SparkEngine(LocalEngine):
     # --- jobs ----------------------------------------------------------------------------------
 
     @property
-    def _root(self) -> Path:
-        """The directory of the files of partitions."""
+    def _root(self) -> str:
+        """The place of the files that tasks share."""
         return self._resources.root
 
     def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
@@ -222,11 +223,10 @@ class SparkEngine(LocalEngine):
     def partition_place(self) -> PartitionPlace:
         """What the tables of relations in partitions share."""
         if self._made_place is None:
-            root = self._root / PARTITIONS_PLACE
-            root.mkdir()
+            root = self._resources.make_root(PARTITIONS_PLACE)
             slots = lambda: self.task_count  # noqa: E731 - it may start Spark
             jobs = PartitionJobs(self._run_tasks, slots, self._execution)
-            self._made_place = PartitionPlace(str(root), jobs, self._dictionary)
+            self._made_place = PartitionPlace(root, jobs, self._dictionary)
         return self._made_place
 
     @property
@@ -377,7 +377,9 @@ class SparkEngine(LocalEngine):
 
     # --- index files ---------------------------------------------------------------------------
 
-    def save(self, relations: Iterable[str]) -> Iterator[tuple[str, bytes | Path]]:  # type: ignore[override]
+    def save(  # type: ignore[override]
+        self, relations: Iterable[str]
+    ) -> Iterator[tuple[str, bytes | Path | FileOrigin]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         files = {name: each for name in names if (each := self.partitioned_files(name))}
@@ -390,7 +392,7 @@ class SparkEngine(LocalEngine):
         found = super().restore(files)
         self._placer.measure()
         if paths:
-            root = Path(self.partition_place.root)
+            root = self.partition_place.root
             stored = self._manifest.restore(root, self._relations, files, paths)
             for name, each in stored.items():
                 self.attach_files(name, each)
@@ -511,10 +513,7 @@ class SparkEngine(LocalEngine):
         release_frames()
         for handle in self._handles:
             needed |= handle.source.files.paths
-        with os.scandir(self._made_place.root) as entries:
-            left = [each for each in entries if each.path.removesuffix(ORIGIN_SUFFIX) not in needed]
-        for each in left:
-            remove(Path(each.path))
+        sweep(self._made_place.root, needed)
         spared = max(SWEEP_MIN_FILES, len(needed) // SWEEP_DIVISOR)
         self._next_sweep = self._made_place.jobs.operations + spared
 

@@ -8,7 +8,6 @@ So a relation is loaded, partitioned by another column, and the tuples of heavy 
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -40,6 +39,7 @@ from corollary.engines.spark.relation.partitioning import (
     partition_count,
     split_table,
 )
+from corollary.engines.spark.relation.shared_files import remove_files, write_file
 
 # --- what tasks do -------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class PiecesByPartition:
         for partitioning in self.partitionings:
             for number, part in split_table(rows, self.relation, partitioning):
                 name = new_name(self.relation.name, "piece")
-                (Path(self.root) / name).write_bytes(to_bytes(part))
+                write_file(self.root, name, to_bytes(part))
                 found.append(TuplePiece(partitioning.lead, number, name, part.num_rows))
         return found
 
@@ -334,9 +334,3 @@ def _spread_pieces(
     gone = {each.name for each in large}
     others = [each for each in pieces if each.name not in gone]
     return [*others, *(each for made in split for each in made)], sets
-
-
-def remove_files(root: str, names: Iterable[str]) -> None:
-    """Remove files below a root, if they are there."""
-    for name in names:
-        (Path(root) / name).unlink(missing_ok=True)

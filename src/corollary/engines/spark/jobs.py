@@ -7,7 +7,6 @@ task; large inputs are read by a function of items, one for each task.
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
@@ -237,17 +236,17 @@ class SparkTaskPool:
 
     Attributes:
         run_tasks: runs a job.
-        root: makes a directory that the driver and all tasks see, if it is not there yet.
+        root: makes the place of the files that tasks share, if it is not there yet.
         max_tuples: of one relation that the driver should hold.
     """
 
     run_tasks: RunTasks
-    root: Callable[[], Path]
+    root: Callable[[], str]
     max_tuples: int
 
     @property
-    def directory(self) -> Path:
-        """A directory that the driver and all tasks see."""
+    def directory(self) -> str:
+        """A directory that the driver and all tasks see, or a place in an object store."""
         return self.root()
 
     def run(

@@ -1,7 +1,6 @@
 """What a task does with a partition; operations travel pickled, their tuples as Arrow's bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -35,6 +34,7 @@ from corollary.engines.spark.relation.partitioning import (
     Partitioning,
     split_table,
 )
+from corollary.engines.spark.relation.shared_files import read_file
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -325,7 +325,7 @@ class ChangePartition:
 
 def read_piece(root: str, name: str) -> pa.Table:
     """Return the tuples of a file, as `to_bytes` writes them."""
-    return from_bytes(Path(root, name).read_bytes())
+    return from_bytes(read_file(root, name))
 
 
 def without_rows(rows: pa.Table, others: pa.Table, relation: Relation) -> pa.Table:

@@ -7,16 +7,19 @@ files which a task opens are open there the next time. Spark Connect has no RDDs
 Python functions over rows, and run anywhere.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from corollary.engines.scratch_directory import ScratchDirectory
-from corollary.engines.spark.jobs import Task
+from corollary.engines.scratch_directory import ScratchDirectory, ScratchObjects
+from corollary.engines.spark.jobs import Execution, Task
+from corollary.engines.spark.relation.shared_files import forget, is_in_store, use_directory
 from corollary.engines.spark.session import (
     is_connect,
+    may_leave_machine,
     private_session,
     release_session,
     run_jobs,
@@ -28,9 +31,12 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-_READ_DIRECTORIES: "WeakKeyDictionary[object, ScratchDirectory]" = WeakKeyDictionary()
+_READ_DIRECTORIES: "WeakKeyDictionary[object, Any]" = WeakKeyDictionary()
 """By handles that frames read: the directories of engines that were closed."""
 
+SCRATCH_VARIABLE = "COROLLARY_SCRATCH"
+"""The environment variable that names a place for the files that tasks share."""
+SCRATCH_PREFIX = "corollary-partitions"
 MISSING_PACKAGE = "No module named 'corollary"
 
 
@@ -122,15 +128,21 @@ class SparkResources:
 
     Args:
         spark: the user's session; a local one is started if it is needed and there is none.
-        scratch: a directory that the driver and all tasks see, for the files of partitions.
+        scratch: a directory that the driver and all tasks see, or a place in an object store, for
+            the files of partitions. `COROLLARY_SCRATCH` names another one.
+        execution: who does the work of jobs.
     """
 
-    def __init__(self, spark: "SparkSession | None", scratch: Path | None) -> None:
+    def __init__(
+        self, spark: "SparkSession | None", scratch: str | None, execution: Execution
+    ) -> None:
         self._spark = spark
         self._scratch = scratch
+        self._execution = execution
+        self._roots: list[str] = []
         self._session: SparkSession | None = None
         self._runner: TaskRunner | None = None
-        self._directory: ScratchDirectory | None = None
+        self._directory: ScratchDirectory | ScratchObjects | None = None
 
     @property
     def session(self) -> "SparkSession":
@@ -146,11 +158,33 @@ class SparkResources:
         return None if session is None else worker_memory(session)
 
     @property
-    def root(self) -> Path:
-        """The directory of the files of partitions."""
+    def root(self) -> str:
+        """The directory of the files that tasks share, or their place in an object store.
+
+        Tasks that are all on this machine need no object store.
+        """
         if self._directory is None:
-            self._directory = ScratchDirectory("corollary-partitions", self._scratch)
-        return self._directory.path
+            parent = os.environ.get(SCRATCH_VARIABLE) or self._scratch
+            if parent is None or not is_in_store(parent):
+                path = None if parent is None else Path(parent)
+                self._directory = ScratchDirectory(SCRATCH_PREFIX, path)
+            elif self._execution is Execution.SPARK and (
+                parent != self._scratch or may_leave_machine(self._spark)
+            ):
+                self._directory = ScratchObjects(SCRATCH_PREFIX, parent)
+            else:
+                self._directory = ScratchDirectory(SCRATCH_PREFIX)
+        return str(self._directory.path)
+
+    def make_root(self, name: str) -> str:
+        """Make a place below for files of one kind."""
+        root = f"{self.root}/{name}"
+        if isinstance(self._directory, ScratchObjects):
+            use_directory(root, self._directory.directory.path / name)
+            self._roots.append(root)
+        else:
+            Path(root).mkdir()
+        return root
 
     @property
     def runner(self) -> TaskRunner:
@@ -177,3 +211,5 @@ class SparkResources:
             if not kept:
                 self._directory.close()
             self._directory = None
+        while self._roots:
+            forget(self._roots.pop())

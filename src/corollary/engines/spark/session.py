@@ -139,6 +139,16 @@ def local_session() -> "SparkSession":
     return builder.getOrCreate()
 
 
+def may_leave_machine(spark: "SparkSession | None") -> bool:
+    """Return whether tasks may run on other machines; no session is started for the answer."""
+    from pyspark.sql import SparkSession
+
+    known = spark or SparkSession.getActiveSession()
+    if known is None:
+        return _is_cluster_named()
+    return is_connect(known) or not (known.sparkContext.master or "").startswith("local")
+
+
 def _is_cluster_named() -> bool:
     """Whether `spark-submit` or `pyspark` started this process, or variables of Spark's are set."""
     arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "").split()

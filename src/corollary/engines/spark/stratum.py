@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache, partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -40,6 +39,7 @@ from corollary.engines.spark.relation.open_partition import (
     write_partition,
 )
 from corollary.engines.spark.relation.partitioning import Partitioning, split_table
+from corollary.engines.spark.relation.shared_files import read_file
 from corollary.rewrite.partitions import PARTITIONS
 
 INLINE_MAX_TUPLES = 1 << 14
@@ -242,8 +242,8 @@ class RunStratum:
     def run(self, address: PartitionAddress) -> tuple[dict[str, RelationChange], TaskRecorder]:
         """Return the changes of the relations that the plan maintains, and what was recorded."""
         root, number = address.root, address.number
-        with Path(root, self.file).open("rb") as file:
-            request: PlanRequest = pickle.load(file)  # noqa: S301 - written by the driver
+        data = read_file(root, self.file)
+        request: PlanRequest = pickle.loads(data)  # noqa: S301 - written by the driver
         plan = _unpickled_plan(request.plan)
         recorder = TaskRecorder({id(step): at for at, step in enumerate(plans.steps_of(plan))})
         key = root, "plan", tuple(request.maintained), number, request.tasks

@@ -7,7 +7,6 @@ written once, and then follows the commits.
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Generic, Protocol
 
 import pyarrow as pa
@@ -37,6 +36,7 @@ from corollary.engines.spark.relation.files import (
 from corollary.engines.spark.relation.handle import is_distributed
 from corollary.engines.spark.relation.open_partition import new_name, write_partition
 from corollary.engines.spark.relation.partitioning import partition_count, power_of_two
+from corollary.engines.spark.relation.shared_files import remove_files, write_file
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.relation.staged_change import StagedChange, stage_partitions
 from corollary.engines.spark.stratum import (
@@ -188,8 +188,7 @@ class TaskStrata:
         request = self._request(prepared, part, pivots, count, tasks)
         place = self._engine.partition_place
         file = new_name(step.procedure, "plan")
-        path = Path(place.root, file)
-        path.write_bytes(pickle.dumps(request, protocol=5))
+        write_file(place.root, file, pickle.dumps(request, protocol=5))
         first = next(iter(pivots))
         address = PartitionAddress(
             place.root, self._engine.relations[first], (), 0, StoredPartition()
@@ -199,7 +198,7 @@ class TaskStrata:
         try:
             found = place.jobs.run(sent, f"maintain {', '.join(dict(step.columns))}")
         finally:
-            path.unlink(missing_ok=True)
+            remove_files(place.root, [file])
         for name, each in maintained.items():
             take_changes(each, request.relations[name], [changes[name] for changes, _ in found])
         records = [record for _, record in found]

@@ -4,10 +4,11 @@ The process that holds a handle on them reads none of them, unless it is asked f
 """
 
 import secrets
-import shutil
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Generic
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.parquet_encoding import from_parquet
-from corollary.warehouse.files.places import Place
+from corollary.warehouse.files.places import Place, place_of, remove_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +57,18 @@ class RowsFile:
 
 
 class StagingDirectory:
-    """A new directory for files that tasks write; it is removed when nobody refers to it."""
+    """A new place for files that tasks write; it is removed when nobody refers to it."""
 
     def __init__(self, tasks: TaskPool) -> None:
-        self.path = tasks.directory / f"staged-{secrets.token_hex(16)}"
-        self.path.mkdir()
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self.path = place_of(tasks.directory) / f"staged-{secrets.token_hex(16)}"
+        if isinstance(self.path, Path):
+            self.path.mkdir()
+        weakref.finalize(self, _remove_staged, self.path)
+
+
+def _remove_staged(path: Place) -> None:
+    with suppress(OSError):  # all that an engine has written goes with it
+        remove_tree(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

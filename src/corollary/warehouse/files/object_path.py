@@ -242,13 +242,16 @@ class ObjectPath:
             if self.read_buffer() != view:
                 raise
 
-    def write_bytes(self, data: bytes) -> None:
+    def write_bytes(self, data: Any) -> None:
         """Put an object, in place of one of the same name."""
         import obstore
 
         def put() -> None:
             with request_errors(str(self)):
-                obstore.put(self._store, self.key, data, use_multipart=False)
+                is_large = memoryview(data).nbytes > ONE_REQUEST_MAX_BYTES
+                obstore.put(
+                    self._store, self.key, data, use_multipart=is_large, chunk_size=PART_BYTES
+                )
 
         repeat(put)
 

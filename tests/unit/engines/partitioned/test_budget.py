@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_nothing_is_left_that_nobody_needs(database: Database) -> None:
     for at in range(40):  # enough for merging files
         with database.transaction() as tx:
             tx.delete("sale", [SALES[at]])
-    (root,) = (each for each in engine._root.iterdir() if each.is_dir())
+    (root,) = (each for each in Path(engine._root).iterdir() if each.is_dir())
     files = engine.partitioned_files("sale")
     assert files is not None
     assert {each.name for each in root.iterdir()} == files.files

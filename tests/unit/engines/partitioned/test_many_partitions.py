@@ -137,7 +137,7 @@ def test_a_manifest_is_written_by_difference(tmp_path: Path) -> None:
         index = {MANIFEST: pa.py_buffer(saved.pop(MANIFEST))}
         reader, other = Manifest(), tmp_path / f"there-{len(bases)}"
         other.mkdir()
-        found = reader.restore(other, {"p": relation}, index, saved)["p"]
+        found = reader.restore(str(other), {"p": relation}, index, saved)["p"]
         assert replace(found, root=str(root)) == files
         # Who reads it goes on where the writer is.
         assert dict(reader.save([found]))[MANIFEST] == index[MANIFEST].to_pybytes()

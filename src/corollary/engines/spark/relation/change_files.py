@@ -13,8 +13,8 @@ from corollary.core.program import Relation
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.relation.fetched_files import with_file
 from corollary.engines.spark.relation.files import PartitionChange
+from corollary.engines.spark.relation.shared_files import local_directory, share, with_file
 
 READ_MAX_FILES = 4
 """So many files of changes are kept mapped: the next partition is likely to be in the same one."""
@@ -39,10 +39,11 @@ def write_changes(
     signs = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
     rows = pa.concat_tables(tables).combine_chunks().append_column(SIGN_COLUMN, bool_array(signs))
     with (
-        pa.OSFile(f"{root}/{name}", "wb") as file,
+        pa.OSFile(str(local_directory(root) / name), "wb") as file,
         pa.ipc.new_file(file, rows.schema) as writer,
     ):
         writer.write_table(rows)
+    share(root, name)
     firsts = (np.cumsum(sizes) - sizes)[::2].tolist()
     return [
         PartitionChange(name, added.num_rows, removed.num_rows, first=first)

@@ -20,7 +20,6 @@ from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.exchange import (
     PiecesByPartition,
     TuplePiece,
-    remove_files,
     split_open_change,
 )
 from corollary.engines.spark.jobs import PartitionTask
@@ -45,6 +44,7 @@ from corollary.engines.spark.relation.partitioning import (
     Partitioning,
     column_keys,
 )
+from corollary.engines.spark.relation.shared_files import remove_files
 from corollary.engines.spark.relation.source import PartitionSource
 
 # --- what the driver asks for --------------------------------------------------------------------

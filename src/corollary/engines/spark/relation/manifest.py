@@ -19,9 +19,16 @@ import pyarrow as pa
 
 from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, IndexPlaces
 from corollary.core.program import Relation
-from corollary.engines.spark.relation.fetched_files import note_origins, origins_of
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.open_partition import new_name
+from corollary.engines.spark.relation.shared_files import (
+    is_in_store,
+    local_directory,
+    note_origins,
+    origins_of,
+    place_of,
+    write_file,
+)
 from corollary.errors import WarehouseError
 
 MANIFEST = "partitions.json"
@@ -46,33 +53,34 @@ class Manifest:
         self._names: dict[str, tuple[str, ...]] = {}
         """The files of each directory; a single file has none."""
 
-    def save(self, relations: Sequence[PartitionedFiles]) -> Iterator[tuple[str, bytes | Path]]:
+    def save(
+        self, relations: Sequence[PartitionedFiles]
+    ) -> Iterator[tuple[str, bytes | Path | FileOrigin]]:
         """Yield the files of relations by the names that they have in an index.
 
         Those that several relations share, since one is a copy of another, are yielded once.
         """
         if not relations:
             return
-        root, before = Path(relations[0].root), self._names
-        self._names = {
-            name: before[name] if name in before else _file_names(root, name)
-            for name in sorted(set[str]().union(*(each.files for each in relations)))
-        }
+        root, names = relations[0].root, set[str]().union(*(each.files for each in relations))
+        place, new = place_of(root), _file_names(root, names - self._names.keys())
+        known = self._names | new
+        self._names = {name: known[name] for name in sorted(names)}
         for name, files in self._names.items():
             for file in files:
-                yield f"{name}{PARTITION_SEPARATOR}{file}", root / name / file
+                yield f"{name}{PARTITION_SEPARATOR}{file}", place / name / file
             if not files:
-                yield f"{name}{PARTITION_SEPARATOR}", root / name
+                yield f"{name}{PARTITION_SEPARATOR}", place / name
         described = self._differences(relations)
         if described is None:
             self.base = new_name("manifest")
             self._described = {each.relation.name: each for each in relations}
             every = {name: each.to_json() for name, each in self._described.items()}
             data = json.dumps(every).encode()
-            (root / self.base).write_bytes(data)
+            write_file(root, self.base, data)
             self._checksum = sha256(data).hexdigest()
             described = {each.relation.name: [()] * len(each.sets) for each in relations}
-        yield f"{self.base}{PARTITION_SEPARATOR}", root / str(self.base)
+        yield f"{self.base}{PARTITION_SEPARATOR}", place / str(self.base)
         found = {"base": self.base, "checksum": self._checksum, "relations": described}
         yield MANIFEST, json.dumps(found).encode()
 
@@ -92,7 +100,7 @@ class Manifest:
 
     def restore(
         self,
-        root: Path,
+        root: str,
         relations: Mapping[str, Relation],
         files: Mapping[str, pa.Buffer],
         paths: IndexPlaces,
@@ -119,7 +127,7 @@ class Manifest:
         every = json.loads(data)
         for name, difference in described["relations"].items():
             relation = relations.get(name)
-            known = relation and PartitionedFiles.from_json(str(root), relation, every[name])
+            known = relation and PartitionedFiles.from_json(root, relation, every[name])
             if known:
                 self._described[name] = known
                 found[name] = known.with_difference(difference)
@@ -127,12 +135,20 @@ class Manifest:
         return found
 
 
-def _file_names(root: Path, name: str) -> tuple[str, ...]:
-    """Return the names of the files of a directory; none if it is a file."""
-    if (origins := origins_of(root, name)) is not None:
-        return tuple(sorted(each for each in origins if each))
-    path = root / name
-    return tuple(sorted(each.name for each in path.iterdir())) if path.is_dir() else ()
+def _file_names(root: str, names: set[str]) -> dict[str, tuple[str, ...]]:
+    """Return by name the files of a directory; none if it is a file."""
+    found: dict[str, list[str]] = {name: [*(origins_of(root, name) or ())] for name in names}
+    if is_in_store(root):
+        place = place_of(root)
+        for path, _ in place.entries() if names else ():
+            name, _, file = path.relative_to(place).partition("/")
+            if name in found:
+                found[name].append(file)
+    else:
+        for name, files in found.items():
+            if not files and (path := Path(root, name)).is_dir():
+                files += [each.name for each in path.iterdir()]
+    return {name: tuple(sorted(filter(None, files))) for name, files in found.items()}
 
 
 def _read(place: Path | FileOrigin) -> bytes:
@@ -142,9 +158,10 @@ def _read(place: Path | FileOrigin) -> bytes:
         raise WarehouseError.cannot_read(place, error) from None
 
 
-def _link_files(root: Path, wanted: set[str], paths: IndexPlaces) -> None:
+def _link_files(root: str, wanted: set[str], paths: IndexPlaces) -> None:
     """Give files of an index a second name in a root; note where those are that are not here."""
     origins: dict[str, dict[str, FileOrigin]] = {}
+    directory = local_directory(root)
     for name, path in paths.items():
         owner, _, file = name.partition(PARTITION_SEPARATOR)
         if owner not in wanted:
@@ -152,11 +169,10 @@ def _link_files(root: Path, wanted: set[str], paths: IndexPlaces) -> None:
         if not isinstance(path, Path):
             origins.setdefault(owner, {})[file] = path
             continue
-        target = root / owner / file if file else root / owner
+        target = directory / owner / file if file else directory / owner
         target.parent.mkdir(exist_ok=True)
         _link(path, target)
-    for owner, each in origins.items():
-        note_origins(root, owner, each)
+    note_origins(root, origins)
 
 
 def _link(source: Path, target: Path) -> None:

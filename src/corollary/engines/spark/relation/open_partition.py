@@ -35,11 +35,11 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.relation.change_files import read_change
-from corollary.engines.spark.relation.fetched_files import with_file
 from corollary.engines.spark.relation.files import (
     ColumnRanges,
     StoredPartition,
 )
+from corollary.engines.spark.relation.shared_files import local_directory, share, with_file
 
 OPEN_MAX_BYTES = 1 << 30
 """The partitions that a process keeps open take no more memory, unless it is a single one."""
@@ -243,10 +243,11 @@ class PartitionEngine(LocalEngine):
         for order in self._orders.values():
             self._tables[STORED_NAME].arrangement(order)
         directory = new_name(self._relation.name, "base")
-        path = Path(root) / directory
+        path = local_directory(root) / directory
         path.mkdir(parents=True)
         for name, data in self.save([STORED_NAME]):
             (path / name).write_bytes(data)
+        share(root, directory)
         return self.describe(directory)
 
     def load(self, path: Path) -> None:

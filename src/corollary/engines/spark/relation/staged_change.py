@@ -14,7 +14,6 @@ from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.engines.spark.exchange import (
     PiecesByPartition,
-    remove_files,
     scatter_changes,
     split_bytes,
     split_open_change,
@@ -33,6 +32,7 @@ from corollary.engines.spark.relation.files import (
     StoredPartition,
     append_changes,
 )
+from corollary.engines.spark.relation.shared_files import remove_files
 from corollary.engines.spark.relation.source import PartitionSource
 
 Given = Mapping[int, GivenTuples]

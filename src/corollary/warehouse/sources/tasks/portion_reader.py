@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from corollary.errors import Diagnostic
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
 from corollary.warehouse.files.file_rows import RowsFile
-from corollary.warehouse.files.places import place_of
+from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX
 from corollary.warehouse.sources.file_bounds import FileBounds, bounds_of
 from corollary.warehouse.sources.file_formats import read_portion
@@ -83,7 +82,7 @@ class PortionReader:
 
     expected: ExpectedColumns
     source: str
-    root: Path
+    root: Place
     has_bounds: bool = False
     unnamed: frozenset[str] = frozenset()
     write_pieces: Callable[[pa.Table], RowPieces] | None = None
@@ -155,7 +154,7 @@ class PortionReader:
         )
 
 
-def store_bad_rows(root: Path, bad: pa.Table) -> bytes | str:
+def store_bad_rows(root: Place, bad: pa.Table) -> bytes | str:
     """Return malformed records as an Arrow stream; of many, the name of a file that holds it."""
     if not bad.num_rows:
         return b""
@@ -169,5 +168,5 @@ def store_bad_rows(root: Path, bad: pa.Table) -> bytes | str:
 
 def load_bad_rows(stored: bytes | str) -> pa.Table:
     """Return the malformed records that were stored."""
-    data = stored if isinstance(stored, bytes) else Path(stored).read_bytes()
+    data = stored if isinstance(stored, bytes) else place_of(stored).read_bytes()
     return from_arrow_stream(data) if data else NO_BAD_ROWS

@@ -8,7 +8,6 @@ a second job each put the pieces of a partition together and resolve its keys.
 import secrets
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,11 @@ from corollary.core.engine import PartitionsOf
 from corollary.core.program import Directive, Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.copies import counted_difference
-from corollary.warehouse.files.durable_files import FileBatch
+from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.parquet_encoding import to_parquet
+from corollary.warehouse.files.places import Place
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
@@ -62,13 +63,18 @@ class KeyPartitions:
 class RowPieces:
     """A file with a piece of rows for each partition, in the order of the partitions."""
 
-    path: str
+    place: Place
     rows: int
 
     def piece(self, partition: int) -> pa.Table:
         """Return the piece of a partition."""
-        with pa.memory_map(self.path) as file:
+        with self._open() as file:
             return pa.Table.from_batches([pa.ipc.open_file(file).get_batch(partition)])
+
+    def _open(self) -> pa.NativeFile:
+        if isinstance(self.place, ObjectPath):  # only the piece is read
+            return pa.PythonFile(self.place.open(), mode="r")
+        return pa.memory_map(str(self.place))
 
     def read(self, partition: int, relation: Relation) -> pa.Table:
         """Return the piece of a partition as rows of a relation."""
@@ -79,7 +85,7 @@ class RowPieces:
 class PieceWriter:
     """Writes rows as pieces; it is pickled, and called in the process that has the rows."""
 
-    root: Path
+    root: Place
     partitions: KeyPartitions
 
     def __call__(self, rows: pa.Table) -> RowPieces:
@@ -93,7 +99,7 @@ class PieceWriter:
 class KeyResolver:
     """Puts the pieces of a partition together, with one row for each key, in a task."""
 
-    root: Path
+    root: Place
     relation: Relation
     key: SourceKey
     directive: Directive
@@ -114,7 +120,7 @@ class KeyResolver:
 class PieceComparison:
     """Compares the rows of a partition now with those that were there before, in a task."""
 
-    root: Path
+    root: Place
     relation: Relation
     before: Sequence[RowPieces]
     now: Sequence[RowPieces]
@@ -137,26 +143,25 @@ def read_pieces(pieces: Sequence[RowPieces], partition: int, relation: Relation)
     return pa.concat_tables([empty_table(relation), *tables])
 
 
-def write_pieces(root: Path, partitions: KeyPartitions, rows: pa.Table) -> RowPieces:
+def write_pieces(root: Place, partitions: KeyPartitions, rows: pa.Table) -> RowPieces:
     """Write the columns of a relation, perhaps with others behind them, as pieces."""
-    path = root / f"pieces-{secrets.token_hex(16)}.arrow"
+    sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (
-        pa.OSFile(str(path), "wb") as file,
-        pa.ipc.new_file(file, rows.schema, options=options) as writer,
-    ):
+    with pa.ipc.new_file(sink, rows.schema, options=options) as writer:
         for piece in partitions.split(rows):
             (batch,) = piece.combine_chunks().to_batches() or [_empty_batch(rows.schema)]
             writer.write_batch(batch)
-    return RowPieces(str(path), rows.num_rows)
+    place = root / f"pieces-{secrets.token_hex(16)}.arrow"
+    place.write_bytes(sink.getvalue())
+    return RowPieces(place, rows.num_rows)
 
 
-def write_rows(root: Path, rows: pa.Table) -> RowsFile:
-    """Write rows to a new file in a directory, and sync it."""
+def write_rows(root: Place, rows: pa.Table) -> RowsFile:
+    """Write rows to a new file in a directory."""
     name = f"rows-{secrets.token_hex(16)}.parquet"
-    files = FileBatch(root)
-    checksum = files.write(name, to_parquet(rows))
-    return RowsFile(root, name, rows.num_rows, checksum)
+    data = to_parquet(rows)
+    (root / name).write_bytes(data)
+    return RowsFile(root, name, rows.num_rows, checksum_of(data))
 
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:

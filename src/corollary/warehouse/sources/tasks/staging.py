@@ -1,7 +1,6 @@
 """The rows of one reading: where tasks write them, and how those with the same key meet."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -9,6 +8,7 @@ from corollary.core.engine import TaskPool
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
+from corollary.warehouse.files.places import remove_files
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS
 from corollary.warehouse.sources.schema_drift import FileSummary
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
@@ -75,8 +75,7 @@ class Staging:
         )
         numbers = range(self.write_pieces.partitions.count if pieces else 0)
         found = self._tasks.run(f"check the key of {self._spec.relation.name}", resolver, numbers)
-        for each in pieces:
-            Path(each.path).unlink(missing_ok=True)
+        remove_files(self.directory.path, [each.place.name for each in pieces])
         return [each for each in found if each is not None]
 
 
