@@ -21,6 +21,7 @@ from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.files.file_rows import FileRows
 from support.selection import examples
 from support.spark.in_process_partitions import forbid_collecting, share_out
+from support.spark.returned_bytes import ReturnedBytes
 from support.streaming.stream_frames import Frame
 
 BASES = """
@@ -220,12 +221,14 @@ def test_no_row_passes_the_driver(db: Database, monkeypatch: pytest.MonkeyPatch)
 # --------------------------------------------------------------------------------------- on Spark
 
 
-def test_frames_of_a_session(spark: Any, tmp_path: Path) -> None:
+def test_frames_of_a_session(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several partitions, keys, copies, records, and an error in a task."""
     program = BASES + ".type Point = [x: number, y: number]\n.decl at(n: number, where: Point)\n"
-    numbers = spark.range(0, 400, 1, 4)
+    monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1000)
+    numbers = spark.range(0, 40_000, 1, 4)
     with corollary.open(tmp_path / "w", spark=spark, placement="partitions") as db:
         db.load(text=program)
+        returned = ReturnedBytes(spark)
         with db.transaction() as tx:
             tx.insert("q", numbers.selectExpr("id x", "string(id % 7) y"))
             tx.upsert("k", numbers.selectExpr("id a", "id b", "'old' c"))
@@ -237,15 +240,16 @@ def test_frames_of_a_session(spark: Any, tmp_path: Path) -> None:
             tx.delete("k", keys=numbers.where("id >= 9").selectExpr("id a", "id b"))
             tx.delete("u", numbers.selectExpr("id % 5 x", "'b' y"))
             tx.insert("u", numbers.where("id < 3").selectExpr("nullif(id, 0) x", "'c' y"))
+        assert returned.total < 1 << 20  # the rows of each frame take as much
         assert set(db.relation("q").rows()) == {(n, str(n % 7)) for n in range(10)}
         assert sorted(db.relation("k").rows()) == [
             (n, n, "new" if n < 5 else "old") for n in range(9)
         ]
         assert Counter(db.relation("u").rows()) == {
-            **{(n, "b"): 40 for n in range(5, 10)},
+            **{(n, "b"): 4000 for n in range(5, 10)},
             **{(n or None, "c"): 1 for n in range(3)},
         }
         assert db.query("at(7, [x, y])").to_pylist() == [{"x": 7, "y": -7}]
-        wrong = numbers.selectExpr("if(id = 321, 0.5D, double(id)) x", "'a' y")
-        with db.transaction() as tx, pytest.raises(InputError, match="Row 322 of the table"):
+        wrong = numbers.selectExpr("if(id = 32100, 0.5D, double(id)) x", "'a' y")
+        with db.transaction() as tx, pytest.raises(InputError, match="Row 32101 of the table"):
             tx.insert("q", wrong)

@@ -188,7 +188,7 @@ class Transaction:
     def _checked_rows(
         self, rows: Any, relation: Relation
     ) -> list[tuple[Any, ...]] | pa.Table | TableHandle:
-        if getattr(rows, "is_distributed", False):  # checked where they were read
+        if getattr(rows, "is_distributed", False) is True:  # checked where they were read
             handle: TableHandle = rows
             return handle
         has_counts = relation.name in self._state.loaded.normal.bags.values()

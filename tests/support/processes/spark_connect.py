@@ -113,9 +113,12 @@ def maintain(spark: SparkSession, placement: str) -> None:
             removed = set(chance.sample(pairs, 4)) - added
             changes = []
             for database in (there, here):
+                rows: list[Any] = [sorted(added), sorted(removed)]
+                if database is there:
+                    rows = [spark.createDataFrame(each, "x long, y long") for each in rows]
                 with database.transaction() as transaction:
-                    transaction.insert("edge", sorted(added))
-                    transaction.delete("edge", sorted(removed))
+                    transaction.insert("edge", rows[0])
+                    transaction.delete("edge", rows[1])
                 changes.append(transaction.changes)
             for name in VIEWS:
                 one, two = (sorted(each.relation(name).rows()) for each in (there, here))
