@@ -45,7 +45,8 @@ OPTIONS = {
     "op": "the column with the operation of a row that is written",
     "order": "the column that rows with operations are ordered by",
     "checkpointLocation": "of a stream that writes",
-    "txnAppId": "the name of a stream whose checkpoint cannot be read here",
+    "txnAppId": "the name of a stream, instead of the id of its checkpoint; or of what writes",
+    "txnVersion": "the number of a write: one of the same name and number is made once",
 }
 """The options, by their names as they are documented; upper and lower case are the same."""
 _NAMES = {name.lower(): name for name in OPTIONS}

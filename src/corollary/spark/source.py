@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from corollary.spark.access import DataSourceOptions
     from corollary.spark.reading import SourceBatchReader, SourceStreamReader
+    from corollary.spark.writing import SourceBatchWriter, SourceStreamWriter
 
 
 class CorollarySource(DataSource):
@@ -50,3 +51,17 @@ class CorollarySource(DataSource):
         from corollary.spark.reading import SourceStreamReader, planned_shape
 
         return SourceStreamReader(self._options, planned_shape(self._options, schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "SourceBatchWriter":
+        """Return the writer of a frame."""
+        from corollary.spark.writing import SourceBatchWriter
+
+        return SourceBatchWriter(self._options, schema, is_overwritten=overwrite)
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: "StructType", overwrite: bool
+    ) -> "SourceStreamWriter":
+        """Return the writer of a stream."""
+        from corollary.spark.writing import SourceStreamWriter
+
+        return SourceStreamWriter(self._options, schema, is_overwritten=overwrite)

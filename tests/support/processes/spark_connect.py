@@ -2,7 +2,8 @@
 
 `PYTHONPATH=tests python -m support.processes.spark_connect PLACEMENT` maintains views in a session
 of a local Connect server and compares them with the local engine's; `cases` runs the selection of
-`tests/cases` that always runs on Spark; `documents` follows documents, in two runs.
+`tests/cases` that always runs on Spark; `documents` follows documents, in two runs; `source` reads
+and writes a warehouse by `format("corollary")`.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def main(what: str) -> None:
         evaluate(spark)
     elif what == "documents":
         follow(spark)
+    elif what == "source":
+        read_and_write(spark)
     else:
         maintain(spark, what)
     spark.stop()
@@ -97,6 +100,32 @@ def patiently(spark: SparkSession, place: Path) -> dict[str, set[tuple[Any, ...]
             if "failed to connect back" not in str(error):
                 raise
     raise AssertionError("The worker has not started.")
+
+
+def read_and_write(spark: SparkSession) -> None:
+    """Write frames and a stream into a warehouse, and read them there."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/w"
+        with corollary.open(path, engine="local") as db:
+            db.load(text=PROGRAM)
+            frame = spark.createDataFrame([(1, 2), (2, 3)], "x long, y long")
+            frame.write.format("corollary").mode("append").options(relation="edge").save(path)
+            source = spark.read.format("corollary")
+            found = source.options(relation="path").load(path).collect()
+            assert sorted(map(tuple, found)) == [(1, 2), (1, 3), (2, 3)], found
+            assert source.options(query="far(x, y)").load(path).collect() == [(1, 3)]
+            changes = spark.readStream.format("corollary").options(
+                relation="edge", readChangeFeed="true", startingVersion=0
+            )
+            writer = changes.load(path).selectExpr("x + 10 AS x", "y + 10 AS y").writeStream
+            writer = writer.format("corollary").trigger(availableNow=True)
+            writer = writer.options(relation="edge", checkpointLocation=f"{directory}/c")
+            writer.start(path).awaitTermination()
+            assert db.relation("far").rows() == [(1, 3), (11, 13)]
+            assert "t_far" in corollary.spark.attach(spark, path, "t_")
+            assert spark.sql("SELECT COUNT(*) AS n FROM t_far").collect() == [(2,)]
+            asked = f"SELECT * FROM corollary_query('{path}', 'far(11, y)')"
+            assert spark.sql(asked).collect() == [(13,)]
 
 
 def maintain(spark: SparkSession, placement: str) -> None:

@@ -149,7 +149,7 @@ def _map_batches(
     function: Callable[[pa.Table], Any], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the pickled results of a function for rows; Spark calls this in a task."""
-    for table in _tables(batches):
+    for table in tables_of(batches):
         try:
             found: object = function(table)
         except CorollaryError as error:
@@ -158,7 +158,8 @@ def _map_batches(
         yield pa.record_batch([reply], names=["reply"])
 
 
-def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def tables_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield batches in tables with as many rows as a task handles at once."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
