@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -23,6 +24,7 @@ from corollary.engines.spark.relation.partitioning import partition_count
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, multi_file_table
+from corollary.warehouse.files.file_rows import FileRows
 from corollary.warehouse.publishing import published_files
 from support.maintained_database import closure, pairs
 from support.spark.in_process_partitions import SHARES, share_out
@@ -237,3 +239,42 @@ def refuse_last(run: Any) -> Any:
         return run(plan, address)
 
     return running
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "is_taken_over"),
+    [
+        ("x: number, name: symbol) key(x", [(n, f"text {n}") for n in range(200)], True),
+        ("x: number, name: symbol", [(n, "same") for n in range(200)], True),
+        ("x: number, name: symbol", [(n % 150, "same") for n in range(200)], False),
+        ("x: number, name: float", [(n, -0.0) for n in range(200)], False),
+    ],
+)
+def test_files_of_a_load_become_the_snapshot(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str,
+    rows: list[tuple[Any, ...]],
+    is_taken_over: bool,
+) -> None:
+    """Unless equal rows were one, or are written in another way."""
+    monkeypatch.setattr(engine, "SCAN_MAX_TUPLES", 10)
+    link, linked = multi_file_table.link_rows, list[FileRows]()
+
+    def note(files: Any, some: FileRows, path: str) -> tuple[str, str]:
+        linked.append(some)
+        return link(files, some, path)
+
+    monkeypatch.setattr(multi_file_table, "link_rows", note)
+    table = pa.table([*map(list, zip(*rows, strict=True))], names=["x", "name"])
+    pq.write_table(table, tmp_path / "p.parquet")
+    program = tmp_path / "program.dl"
+    program.write_text(f'.decl p({columns})\n.input p(filename="p.parquet")\n')
+    with corollary.open(tmp_path / "w", engine="sequential") as db:
+        db.run(program, facts=tmp_path)
+        with db.transaction() as tx:
+            tx.insert("p", [(1000, rows[0][1])])
+    assert len(linked) == is_taken_over
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert not verify(store_of(db).warehouse).findings
+        assert sorted(db.relation("p").rows()) == sorted({*rows, (1000, rows[0][1])})

@@ -298,6 +298,7 @@ class Warehouse(WarehouseCatalog):
     ) -> catalog_rows.StoredChange:
         """Write a change into a file, or into several; return the row of the catalog."""
         written = self._link_snapshot(files, path, change, parent)
+        written = written or self._link_rows(files, path, change)
         if written is None and change.is_distributed:
             written = multi_file_table.write_distributed(
                 files, path, change.contents(), has_statistics=change.is_published
@@ -324,6 +325,24 @@ class Warehouse(WarehouseCatalog):
             return multi_file_table.link_table(files, found.path, found.checksum, path)
         except WarehouseError:
             return None  # damaged, or just replaced by another fold
+
+    def _link_rows(
+        self, files: FileBatch, path: str, change: ChangeHandles
+    ) -> tuple[str, str] | None:
+        """Take over the Parquet files that tasks have read the rows of a change into, if any.
+
+        Those that a published table may reference have statistics, and are written.
+        """
+        rows = change.added
+        if not isinstance(rows, FileRows) or not change.is_full or change.is_published:
+            return None
+        roots = (self.root, *(each.root for each in rows.files))
+        if rows.count is not None or not all(isinstance(each, Path) for each in roots):
+            return None
+        try:
+            return multi_file_table.link_rows(files, rows, path)
+        except WarehouseError:
+            return None  # this process does not see them
 
     def write_fold(
         self,

@@ -21,7 +21,7 @@ from corollary.errors import WarehouseError
 from corollary.warehouse.files import LIST_SUFFIX, durable_files
 from corollary.warehouse.files.column_bounds import statistics_of
 from corollary.warehouse.files.durable_files import FileBatch
-from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.file_rows import FileRows, RowsFile
 from corollary.warehouse.files.parquet_encoding import ROW_GROUP_ROWS, from_parquet, to_parquet
 from corollary.warehouse.files.places import Place
 
@@ -162,6 +162,27 @@ def link_table(files: FileBatch, source: str, checksum: str, path: str) -> tuple
     linked = [replace(each, name=f"{path}-{at}.parquet") for at, each in enumerate(parts)]
     for each, second in zip(parts, linked, strict=True):
         files.link(files.root / sibling_path(source, each.name), second.name)
+    return path, _write_list(files, path, linked)
+
+
+def link_rows(files: FileBatch, rows: FileRows, path: str) -> tuple[str, str]:
+    """Give the files of rows second names, and write their list; return path and checksum.
+
+    Args:
+        files: what the second names belong to.
+        rows: all rows of its files.
+        path: of the new table, without a suffix.
+
+    Raises:
+        WarehouseError: a file is missing.
+    """
+    path += LIST_SUFFIX
+    linked = []
+    for at, each in enumerate(rows.files):
+        name = f"{path}-{at}.parquet"
+        files.link(each.root / each.path, name, is_synced=False)
+        size = (files.root / name).stat().st_size
+        linked.append(TableFile(name, each.rows, size, each.checksum))
     return path, _write_list(files, path, linked)
 
 
