@@ -13,7 +13,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.core.engine import Limits
 from corollary.database.upkeep.verify import verify
-from corollary.engines.spark import stratum
+from corollary.engines.spark import resources, stratum
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.relation import handle
 from corollary.engines.spark.relation.source import PartitionSource
@@ -45,9 +45,26 @@ def closure(edges: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
 
 def jobs(spark: Any) -> int:
     """The number of jobs that the session has run."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # who counts hears of them late
-    found = spark.sparkContext.statusTracker().getJobIdsForGroup(None)
-    return max(found, default=-1) + 1
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()  # who counts hears of them late
+    found = context.statusStore().jobsList(None)
+    return max((found.apply(at).jobId() for at in range(found.size())), default=-1) + 1
+
+
+def first_and_size(request: bytes) -> bytes:
+    return b"%s %d" % (request[:1], len(request))
+
+
+@pytest.mark.parametrize("most", [resources.REQUEST_MAX_BYTES, 0])
+def test_each_task_gets_its_request(spark: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It travels with the task, or with the function if it is very large."""
+    monkeypatch.setattr(resources, "REQUEST_MAX_BYTES", most)
+    runner = resources.TaskRunner(spark)
+    for numbers in ((5, 0, 9), (33,), (1,)):
+        requests = {number: bytes([65 + number]) * (1 << number % 20) for number in numbers}
+        expected = [first_and_size(each) for each in requests.values()]
+        assert runner.run(first_and_size, requests, "measure") == expected
+    runner.close()
 
 
 def test_one_job_maintains_a_stratum(spark: Any, tmp_path: Path) -> None:

@@ -184,7 +184,9 @@ def test_a_fold_that_fails_midway(place: str, monkeypatch: pytest.MonkeyPatch) -
             tx.insert("sale", SALES)
         with monkeypatch.context() as patch:
             patch.setattr(partition_index, "put_object", fail)
-            patch.setattr(InProcess, "_run_tasks", lambda _, task, some, __: list(map(task, some)))
+            patch.setattr(
+                InProcess, "_run_tasks", lambda _, task, some, __: list(map(task, some.values()))
+            )
             with pytest.raises(WarehouseError, match="C0932"):
                 store_of(db).fold(db._state)
         assert all(each.exists() for each in done)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import corollary
 from corollary.core.arrow import to_python
 from corollary.database.database import state_of
 from corollary.database.upkeep.verify import verify
+from corollary.engines.spark.jobs import Requests, Task
 from corollary.engines.spark.relation import files as partition_files
 from corollary.engines.spark.relation import handle, source
 from support.warehouse_scenarios import store_of
@@ -30,11 +30,11 @@ sold(s, n) :- sale(_, s), n = count : { sale(_, s) }.
 SALES = [(n, f"shop {n % 7}") for n in range(300)]
 
 
-def mortal(task: Callable[[int], bytes], marker: Path) -> Callable[[int], bytes]:
+def mortal(task: Task, marker: Path) -> Task:
     """Return a task that kills its process when its work is done, the first time."""
 
-    def run(number: int) -> bytes:
-        result = task(number)
+    def run(request: bytes) -> bytes:
+        result = task(request)
         try:
             os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -59,9 +59,7 @@ def test_workers_are_lost(spark: Any, tmp_path: Path, monkeypatch: pytest.Monkey
         engine: Any = state_of(db).engine
         run_tasks = engine._run_tasks
 
-        def run_mortal(
-            task: Callable[[int], bytes], some: Sequence[int], title: str
-        ) -> list[bytes]:
+        def run_mortal(task: Task, some: Requests, title: str) -> list[bytes]:
             return run_tasks(mortal(task, marker), some, title)
 
         monkeypatch.setattr(engine, "_run_tasks", run_mortal)

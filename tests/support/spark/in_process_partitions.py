@@ -25,7 +25,7 @@ from corollary.core.engine import (
 from corollary.database import opening
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark import engine, placer, stratum
-from corollary.engines.spark.jobs import Task, partitions_of
+from corollary.engines.spark.jobs import Requests, Task, partitions_of
 from corollary.engines.spark.relation import files as partition_files
 from corollary.engines.spark.relation import handle, open_partition, partitioning, source
 from corollary.engines.spark.runs import PartitionedRun
@@ -96,17 +96,17 @@ class InProcess(engine.SparkEngine):
     def delete(self, relation: str, rows: Sequence[Any] | pa.Table | TableHandle) -> None:
         super().delete(relation, self._elsewhere(relation, rows))
 
-    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+    def _run_tasks(self, task: Task, requests: Requests, title: str) -> list[bytes]:
         InProcess.jobs += 1
         InProcess.strata += title.startswith("maintain ")
-        return run_here(task, numbers, title)
+        return run_here(task, requests, title)
 
 
-def run_here(task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+def run_here(task: Task, requests: Requests, title: str) -> list[bytes]:
     """Run the tasks of a job in this process, one after the other."""
     assert title
     sent = pickle.dumps(task)
-    return [pickle.loads(sent)(number) for number in numbers]
+    return [pickle.loads(sent)(each) for each in requests.values()]
 
 
 def matching(found: source.PartitionSource, order: Order, keys: pa.Table) -> pa.Table:

@@ -134,10 +134,10 @@ def test_tasks_are_as_many_as_run_at_once_now(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(partitioning, "LEAST_PARTITIONS", 8)
     run, tasks = InProcess._run_tasks, list[int]()
 
-    def count_tasks(self: InProcess, task: Any, numbers: Any, title: str) -> list[bytes]:
+    def count_tasks(self: InProcess, task: Any, requests: Any, title: str) -> list[bytes]:
         if title.startswith("maintain "):
-            tasks.append(len(numbers))
-        return run(self, task, numbers, title)
+            tasks.append(len(requests))
+        return run(self, task, requests, title)
 
     monkeypatch.setattr(InProcess, "_run_tasks", count_tasks)
     judged = Judged(closure(type_="number"), "auto")

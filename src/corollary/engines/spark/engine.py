@@ -50,6 +50,7 @@ from corollary.engines.spark.jobs import (
     Execution,
     JobCounts,
     PartitionJobs,
+    Requests,
     SparkTaskPool,
     Task,
 )
@@ -164,11 +165,11 @@ class SparkEngine(LocalEngine):
         """The place of the files that tasks share."""
         return self._resources.root
 
-    def _run_tasks(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
-        """Run a job with one task for each number; return the results in this order."""
+    def _run_tasks(self, task: Task, requests: Requests, title: str) -> list[bytes]:
+        """Run a job with one task for each request; return the results in this order."""
         if self._execution is Execution.SPARK:
-            return self._resources.run(task, numbers, title)
-        return [task(number) for number in numbers]
+            return self._resources.run(task, requests, title)
+        return [task(each) for each in requests.values()]
 
     @property
     def tasks(self) -> SparkTaskPool | None:

@@ -1,12 +1,13 @@
 """Jobs: what tasks do travels to them pickled, and so do their results and errors.
 
-A job runs a function by number. Operations on partitions are grouped into slices, one for each
-task; large inputs are read by a function of items, one for each task.
+A job is a function, and a request for each task, by number. Operations on partitions are grouped
+into slices, one for each task; large inputs are read by a function of items, one for each task.
 """
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
+from itertools import cycle, islice
 from typing import Any, Generic
 
 import numpy as np
@@ -22,11 +23,14 @@ from corollary.engines.spark.operations import PartitionAddress, PartitionOperat
 from corollary.engines.spark.relation.partitioning import partition_count, partition_of
 from corollary.errors import SCAN_REFUSED, CorollaryError, InputError
 
-Task = Callable[[int], bytes]
-"""What a task does, given its number; it goes to executors as bytes."""
+Task = Callable[[bytes], bytes]
+"""What a task does with its request; it goes to executors as bytes."""
 
-RunTasks = Callable[[Task, Sequence[int], str], list[bytes]]
-"""Runs a job: what a task does, the numbers of the tasks, a title; returns the results."""
+Requests = Mapping[int, bytes]
+"""What each task is asked, by its number: only that task gets it."""
+
+RunTasks = Callable[[Task, Requests, str], list[bytes]]
+"""Runs a job: what tasks do, what they are asked, a title; returns the results in this order."""
 
 PartitionTask = tuple[PartitionAddress, PartitionOperation]
 
@@ -62,24 +66,50 @@ class Execution(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemTask(Generic[Item, MapResult]):
-    """Computes the result for one of some items; Spark calls this in a task."""
+    """Computes the result for an item; Spark calls this in a task."""
 
     function: Callable[[Item], MapResult]
-    items: Mapping[int, Item]
 
-    def __call__(self, number: int) -> bytes:
-        """Return the result, or the error, for the item with a number, pickled."""
+    def __call__(self, request: bytes) -> bytes:
+        """Return the result, or the error, for a pickled item, pickled."""
+        item: Item = pickle.loads(request)  # noqa: S301 - made by the driver
         try:
-            found: object = self.function(self.items[number])
+            found: object = self.function(item)
         except CorollaryError as error:
             found = error
         return pickle.dumps(found, protocol=5)
 
 
-def serve_slice(data: bytes) -> list[Any]:
+def serve_slice(tasks: Sequence[PartitionTask]) -> list[Any]:
     """Run the operations of a slice."""
-    tasks: list[PartitionTask] = pickle.loads(data)  # noqa: S301 - made by the driver
     return [operation.run(address) for address, operation in tasks]
+
+
+def assign_slots(count: int, slots: int, before: Sequence[int] = ()) -> list[int]:
+    """Return which task takes each partition: as before, as far as no task has too many then.
+
+    The first 2ᵏ partitions are spread evenly over the tasks, for relations have so many.
+
+    >>> assign_slots(8, 3), assign_slots(8, 4, [0, 1, 2, 0, 1, 2, 0, 1])
+    ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2, 3, 1, 2, 0, 3])
+    """
+    found: list[int] = []
+    loads = [0] * slots
+    while len(found) < count:
+        first, size = len(found), max(len(found), 1)
+        most = -(-(first + size) // slots)
+        kept: dict[int, int] = {}
+        for at, slot in enumerate(before[first : first + size]):
+            if slot < slots and loads[slot] < most:
+                kept[at] = slot
+                loads[slot] += 1
+        turn = islice(cycle(range(slots)), first % slots, None)
+        for at in range(size):
+            if at not in kept:
+                kept[at] = next(slot for slot in turn if loads[slot] < most)
+                loads[kept[at]] += 1
+            found.append(kept[at])
+    return found
 
 
 def read_replies(replies: Sequence[bytes]) -> list[Any]:
@@ -146,6 +176,8 @@ class PartitionJobs:
         self._execution = execution
         self.counts = JobCounts()
         self.operations = 0
+        self._assigned: tuple[int, list[int]] = 0, []
+        """For how many tasks at once partitions were assigned, and the task of each of them."""
         self.recorder: Recorder | None = None
 
     @property
@@ -172,21 +204,34 @@ class PartitionJobs:
             return [each.run(address) for address, each in tasks]
         if not tasks:
             return []
-        # A partition goes to the same slice each time, so that workers may have it open.
-        slots, slices = self.slots, dict[int, list[int]]()
-        for at, (address, _) in enumerate(tasks):
-            slices.setdefault(address.number % slots, []).append(at)
+        slices = self._slices([address.number for address, _ in tasks])
         sent = {
             number: pickle.dumps([tasks[at] for at in each], protocol=5)
             for number, each in slices.items()
         }
-        returned = self._run_tasks(ItemTask(serve_slice, sent), list(sent), self._described(title))
+        returned = self._run_tasks(ItemTask(serve_slice), sent, self._described(title))
         self._count(title, [address for address, _ in tasks], sent, returned)
         results: list[Any] = [None] * len(tasks)
         for each, found in zip(slices.values(), read_replies(returned), strict=True):
             for at, result in zip(each, found, strict=True):
                 results[at] = result
         return results
+
+    def _slices(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """Return the positions of partitions by the task that takes them.
+
+        It is the same one each time, so that its worker may have the partition open; when more or
+        fewer tasks run at once, as many as necessary go to others.
+        """
+        slots = self.slots
+        known, assigned = self._assigned
+        if slots != known or max(numbers) >= len(assigned):
+            assigned = assign_slots(max(max(numbers) + 1, len(assigned)), slots, assigned)
+            self._assigned = slots, assigned
+        found: dict[int, list[int]] = {}
+        for at, number in enumerate(numbers):
+            found.setdefault(assigned[number], []).append(at)
+        return found
 
     def _described(self, title: str) -> str:
         """Return a title, and the stratum for whose sake the job is run, if it does not say so."""
@@ -259,8 +304,8 @@ class SparkTaskPool:
         """
         if not items:
             return []
-        task = ItemTask(function, dict(enumerate(items)))
-        return read_replies(self.run_tasks(task, range(len(items)), title))
+        requests = {at: pickle.dumps(each, protocol=5) for at, each in enumerate(items)}
+        return read_replies(self.run_tasks(ItemTask(function), requests, title))
 
     def is_large(self, tuples: int) -> bool:
         """Whether the driver should not hold so many tuples of one relation."""

@@ -3,19 +3,20 @@
 Tasks run by number, and the same number comes to the same executor, as long as that is there: on a
 cluster they run over a small persisted RDD of numbers. The first task with a number leaves the
 block of that number with its executor, and Spark prefers an executor that has the block, so that
-files which a task opens are open there the next time. Spark Connect has no RDDs: there, tasks are
-Python functions over rows, and run anywhere.
+files which a task opens are open there the next time. The request of each task is an element of
+another RDD, zipped with it. Spark Connect has no RDDs: there, tasks are Python functions over rows,
+which have the requests, and run anywhere.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from corollary.engines.scratch_directory import ScratchDirectory, ScratchObjects
-from corollary.engines.spark.jobs import Execution, Task
+from corollary.engines.spark.jobs import Execution, Requests, Task
 from corollary.engines.spark.relation.shared_files import forget, is_in_store, use_directory
 from corollary.engines.spark.session import (
     is_connect,
@@ -40,21 +41,32 @@ SCRATCH_PREFIX = "corollary-partitions"
 MISSING_PACKAGE = "No module named 'corollary"
 
 
+REQUEST_MAX_BYTES = 1 << 25
+"""What a task is asked travels with it up to this size; larger requests are broadcast."""
+
+BLOCKS = 8
+"""The numbers are so many RDDs, so that some of them may find another executor."""
+
+
 class TaskRunner:
     """Runs jobs of tasks in a session.
 
     Attributes:
-        numbers: the RDD of numbers, with 2ᵏ partitions of one number each.
-        executors: those that were there when it was made.
+        blocks: RDDs of consecutive numbers, one in each partition; together 2ᵏ of them.
+        executors: those that were there when it was last asked; none where nobody says.
     """
 
     def __init__(self, session: "SparkSession") -> None:
         self.session = session
-        self.numbers: RDD[int] | None = None
+        self.blocks: list[tuple[range, RDD[int]]] = []
         self.executors: frozenset[str] = frozenset()
+        self._numbers: RDD[int] | None = None
+        """The numbers of all blocks."""
+        self._moved = 0
+        """How many blocks were made anew for the sake of new executors."""
 
-    def run(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
-        """Run a job with a task for each number; return what they return, in this order.
+    def run(self, task: Task, requests: Requests, title: str) -> list[bytes]:
+        """Run a job with a task for each request; return what they return, in this order.
 
         Raises:
             InputError: `C0995`, the workers lack this package.
@@ -64,7 +76,7 @@ class TaskRunner:
 
         run = self._run_over_rows if is_connect(self.session) else self._run_over_blocks
         try:
-            work = partial(run, task, numbers)
+            work = partial(run, task, requests)
             return run_jobs(self.session, title, work)
         except (PySparkException, Py4JJavaError) as error:
             if MISSING_PACKAGE not in str(error):
@@ -78,49 +90,80 @@ class TaskRunner:
 
     def close(self) -> None:
         """Let executors forget the blocks."""
-        if self.numbers is not None:
-            self.numbers.unpersist()
-            self.numbers = None
+        self._numbers = None
+        while self.blocks:
+            self.blocks.pop()[1].unpersist()
 
-    def _run_over_blocks(self, task: Task, numbers: Sequence[int]) -> list[bytes]:
-        rdd = self._placed_numbers(max(numbers, default=0) + 1)
-        return self.session.sparkContext.runJob(rdd, partial(_run_task, task), list(numbers))
+    def _run_over_blocks(self, task: Task, requests: Requests) -> list[bytes]:
+        context, numbers = self.session.sparkContext, list(requests)
+        placed = self._placed_numbers(max(numbers, default=0) + 1)
+        if max(map(len, requests.values()), default=0) > REQUEST_MAX_BYTES:
+            return context.runJob(placed, partial(_run_broadcast, task, requests), numbers)
+        size = self.blocks[-1][0].stop
+        asked = context.parallelize([requests.get(at, b"") for at in range(size)], size)
+        return context.runJob(placed.zip(asked), partial(_run_requests, task), numbers)
 
     def _placed_numbers(self, count: int) -> "RDD[int]":
-        """Return the RDD with at least so many numbers.
+        """Return an RDD with at least so many numbers.
 
-        Another one is made if executors have come or gone: else a new one would get no tasks while
-        those that have blocks are free.
+        The blocks of an executor that is gone are made elsewhere by Spark. For one that has come,
+        a part of all is made anew: else it would get no tasks while those that have blocks are
+        free.
         """
-        context: Any = self.session.sparkContext
-        status = context._jsc.sc().getExecutorMemoryStatus()  # noqa: SLF001 - no public way to ask
-        executors = frozenset(status.keySet().mkString(" ").split())
-        size = 1 << (count - 1).bit_length()
-        known = 0 if self.numbers is None else self.numbers.getNumPartitions()
-        if self.numbers is None or known < size or self.executors != executors:
-            self.close()
-            size = max(size, known)
-            self.numbers = context.parallelize(range(size), size).persist()
-            self.executors = executors
-        return self.numbers
+        executors = _executors_of(self.session.sparkContext) or self.executors
+        joined, self.executors = executors - self.executors, executors
+        for _ in range(-(-len(self.blocks) * len(joined) // max(len(executors), 1))):
+            at = self._moved % len(self.blocks)
+            numbers, block = self.blocks[at]
+            block.unpersist()
+            self.blocks[at], self._numbers = self._block(numbers), None
+            self._moved += 1
+        known = self.blocks[-1][0].stop if self.blocks else 0
+        size = max(1 << (count - 1).bit_length(), BLOCKS)
+        width = max((size - known) // BLOCKS, 1)
+        for first in range(known, size, width):
+            self.blocks.append(self._block(range(first, first + width)))
+            self._numbers = None
+        if self._numbers is None:
+            self._numbers = self.session.sparkContext.union([block for _, block in self.blocks])
+        return self._numbers
 
-    def _run_over_rows(self, task: Task, numbers: Sequence[int]) -> list[bytes]:
-        from pyspark.sql.functions import col, udf
+    def _block(self, numbers: range) -> "tuple[range, RDD[int]]":
+        # A list: of a range, Spark would make the elements in tasks.
+        made = self.session.sparkContext.parallelize(list(numbers), len(numbers))
+        return numbers, made.persist()
+
+    def _run_over_rows(self, task: Task, requests: Requests) -> list[bytes]:
+        from pyspark.sql.functions import udf
         from pyspark.sql.types import BinaryType
 
         # Python functions over rows need neither pandas nor Arrow in Spark.
-        called = partial(_run_task_at, task, tuple(numbers))
-        function = udf(called, BinaryType(), useArrow=False).asNondeterministic()
-        rows = self.session.range(0, len(numbers), 1, max(1, len(numbers)))
-        return [bytes(row[0]) for row in rows.select(function(col("id"))).collect()]
+        function = udf(task, BinaryType(), useArrow=False).asNondeterministic()
+        rows = self.session.createDataFrame(
+            list(enumerate(requests.values())), "number INT, request BINARY"
+        )
+        placed = rows.repartitionById(max(1, len(requests)), rows["number"])
+        found = placed.select("number", function("request")).collect()
+        return [bytes(row[1]) for row in sorted(found)]
 
 
-def _run_task(task: Task, numbers: Iterable[int]) -> list[bytes]:
-    return [task(number) for number in numbers]
+def _run_requests(task: Task, requests: Iterable[tuple[int, bytes]]) -> list[bytes]:
+    return [task(request) for _, request in requests]
 
 
-def _run_task_at(task: Task, numbers: Sequence[int], position: int) -> bytes:
-    return task(numbers[position])
+def _run_broadcast(task: Task, requests: Requests, numbers: Iterable[int]) -> list[bytes]:
+    return [task(requests[number]) for number in numbers]
+
+
+def _executors_of(context: Any) -> frozenset[str]:
+    """Return the names of those who run tasks; none if that cannot be found out."""
+    from py4j.protocol import Py4JError
+
+    try:
+        status = context._jsc.sc().getExecutorMemoryStatus()  # noqa: SLF001 - no public way to ask
+        return frozenset(status.keySet().mkString(" ").split())
+    except (AttributeError, TypeError, Py4JError):
+        return frozenset()
 
 
 class SparkResources:
@@ -193,9 +236,9 @@ class SparkResources:
             self._runner = TaskRunner(self.session)
         return self._runner
 
-    def run(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
-        """Run a job with a task for each number; return what they return, in this order."""
-        return self.runner.run(task, numbers, title)
+    def run(self, task: Task, requests: Requests, title: str) -> list[bytes]:
+        """Run a job with a task for each request; return what they return, in this order."""
+        return self.runner.run(task, requests, title)
 
     def close(self, readers: Iterable[object] = ()) -> None:
         """Release the session, and remove the directory, or let it go with the last reader."""
