@@ -454,6 +454,9 @@ class Engine(Protocol):
     def relabel(self, relation: Relation) -> None:
         """Give the columns of a relation the names that it has here; the types are the same."""
 
+    def fill_later(self, sizes: Mapping[str, int], fill: Callable[[str], None]) -> None:
+        """Have relations filled when they are first used; until then they have given sizes."""
+
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
 

@@ -422,7 +422,9 @@ class Database(ReadAccess):
         super().close()
 
     def at(self, point: int | str | date) -> "Database":
-        """Return the database as it was, in memory: what changes there stays there.
+        """Return the database as it was: what changes there stays there, and is not durable.
+
+        Relations are read when they are first used.
 
         Args:
             point: a commit; a timestamp (the last commit not after it) or a date (the end of that

@@ -5,10 +5,11 @@ commit records its changes; those of payload too, as long as the recorded payloa
 engine. Where it is not (payload rebuilt, relations copied) the whole relation is recorded instead.
 """
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,7 +42,12 @@ from corollary.errors import ConflictError, WarehouseError, redact_password
 from corollary.frontends.datalog.parser import parse
 from corollary.maintain.payload import Payload, payload_relations_of
 from corollary.source import SourceFile
-from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit, StoredChange
+from corollary.warehouse.catalog.catalog_rows import (
+    Commit,
+    NewCommit,
+    StoredChange,
+    StoredSnapshot,
+)
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import program_of_layout
@@ -104,8 +110,10 @@ class WarehouseStore:
         self.warehouse, self.check_exists = warehouse, warehouse.check_exists
         self.open_arguments = open_arguments
         self.location = redact_password(open_arguments.location if open_arguments else "")
-        self._engine = engine
+        self._new_engine = engine
         self._frames = frames or SparkFrames()
+        self._is_on_demand = False
+        """Whether relations of restored states are read when they are first used."""
         self._query_log = QueryLog(warehouse.catalog) if has_query_log else None
         self._program = 0
         self._recorded: frozenset[str] = frozenset()
@@ -158,6 +166,19 @@ class WarehouseStore:
         state.restore(engine, loaded, commit.number, valid, commit.exact)
         self._program, self._recorded = commit.program, valid
 
+    def restore_past(self, state: DatabaseState, number: int) -> None:
+        """Set another state to what the database held at a commit, with an engine of its own.
+
+        Each relation is read when it is first used.
+
+        Raises:
+            WarehouseError: there is no such commit, or it is no longer kept.
+        """
+        past = WarehouseStore(self.warehouse, self._new_engine, self._frames)
+        past._is_on_demand = True
+        past.restore(state, number)
+        weakref.finalize(state, state.engine.close)
+
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
         stored = self.warehouse.catalog.program(commit.program)
@@ -203,27 +224,77 @@ class WarehouseStore:
         A relation is its index or snapshot, and the changes since. What is older than its last
         full recording does not count: it may have had other columns then.
         """
-        engine = self._engine()
+        engine = self._new_engine()
         engine.declare(every)
-        warehouse = self.warehouse
         indexed = restore_index(engine, files, paths)
         engine.clear(indexed - relations)  # what is virtual now, or no longer valid
-        start = dict.fromkeys(indexed & relations, self._folded)
-        full = warehouse.catalog.latest_full_changes(number)
-        encoded = 0
-        for name, snapshot in warehouse.catalog.latest_snapshots(number).items():
-            if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
-                rows = warehouse.snapshot_rows(snapshot, every[name], engine.tasks)
+        snapshots, changes, known = self._recorded_files(relations, number, indexed)
+        encoded = sum(each.rows for each in snapshots.values())
+        changed = sum(each.added + each.removed for listed in changes.values() for each in listed)
+        self._changed = changed + (FOLD_ENCODED_WEIGHT * encoded if files else 0)
+
+        def fill(name: str) -> None:
+            if name in snapshots:
+                rows = self.warehouse.snapshot_rows(snapshots[name], every[name], engine.tasks)
                 _fill_relation(engine, name, rows)
-                start[name] = snapshot.commit
-                encoded += snapshot.rows
+            for change in self._net_changes(changes.get(name, ()), every[name], engine.tasks):
+                _apply(engine, name, change)
+
+        def fill_again(name: str) -> None:
+            snapshot, since, _ = self._recorded_files({name}, number, indexed)
+            snapshots.pop(name, None)
+            snapshots.update(snapshot)
+            changes.update(since)
+            fill(name)
+
+        def fill_on_demand(name: str) -> None:
+            try:
+                fill(name)
+            except WarehouseError:  # a fold may have removed the snapshot meanwhile
+                read_consistently(self.warehouse.catalog, partial(fill_again, name))
+            engine.commit([name])
+
+        def size(name: str) -> int:
+            rows = snapshots[name].rows if name in snapshots else engine.size(name)
+            for each in changes.get(name, ()):
+                rows = each.added if each.is_full else rows + each.added - each.removed
+            return rows
+
+        if self._is_on_demand:
+            sizes = {name: size(name) for name in snapshots.keys() | changes.keys()}
+            engine.fill_later(sizes, fill_on_demand)
+        else:
+            for name in snapshots.keys() | changes.keys():
+                fill(name)
+            engine.commit()
+        return engine, known
+
+    def _recorded_files(
+        self, relations: set[str], number: int, indexed: set[str]
+    ) -> tuple[dict[str, StoredSnapshot], dict[str, list[StoredChange]], set[str]]:
+        """Return what relations are made of at a commit, and those of them that are known.
+
+        Args:
+            relations: which.
+            number: of the commit.
+            indexed: the relations that have the tuples of the index.
+
+        Returns:
+            The snapshots of those without an index, the changes since, and the known ones.
+        """
+        catalog = self.warehouse.catalog
+        start = dict.fromkeys(indexed & relations, self._folded)
+        full = catalog.latest_full_changes(number)
+        snapshots: dict[str, StoredSnapshot] = {}
+        for name, snapshot in catalog.latest_snapshots(number).items():
+            if name in relations and name not in start and snapshot.commit >= full.get(name, 0):
+                snapshots[name], start[name] = snapshot, snapshot.commit
         for name in relations & full.keys():
             start[name] = max(start.get(name, 0), full[name] - 1)
         known = set(start)
-        self._changed = FOLD_ENCODED_WEIGHT * encoded if files else 0
         lowest = min((start.get(name, self._folded) for name in relations), default=0)
         changes: dict[str, list[StoredChange]] = {}
-        for commit, stored in warehouse.catalog.changes(lowest, number):
+        for commit, stored in catalog.changes(lowest, number):
             if stored.relation not in relations or commit <= start.get(stored.relation, lowest):
                 continue
             # Changes of payload mean nothing without the payload that they change.
@@ -231,12 +302,7 @@ class WarehouseStore:
                 known.add(stored.relation)
             if stored.relation in known:
                 changes.setdefault(stored.relation, []).append(stored)
-                self._changed += stored.added + stored.removed
-        for name, listed in changes.items():
-            for change in self._net_changes(listed, every[name], engine.tasks):
-                _apply(engine, name, change)
-        engine.commit()
-        return engine, known
+        return snapshots, changes, known
 
     def catch_up(self, state: DatabaseState) -> None:
         """Apply to a state what other processes have committed."""

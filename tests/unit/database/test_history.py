@@ -15,6 +15,7 @@ import corollary
 from corollary.core.arrow import nullary_table, to_python
 from corollary.database.database import Database, store_of, warehouse_of
 from corollary.errors import AccessError, InputError, WarehouseError
+from corollary.warehouse.warehouse import Warehouse
 from support.command_line import cli
 
 CLOSURE = """\
@@ -94,6 +95,36 @@ def test_a_look_at_the_past_leaves_the_present_alone(db: Database) -> None:
     assert len(past.relation("path")) == 16
     assert db.commits == 4
     assert len(db.relation("path")) == 14
+
+
+@pytest.mark.parametrize("engine", ["local", "sequential"])
+def test_the_past_reads_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    read: list[str] = []
+    with corollary.open(tmp_path / "warehouse", engine=engine) as db:
+        db.load(text=CLOSURE)
+        for at in range(3):
+            with db.transaction() as tx:
+                tx.insert("edge", [(at, at + 1)])
+        whole = Warehouse.read_change
+        monkeypatch.setattr(
+            Warehouse,
+            "read_change",
+            lambda self, each: read.append(each.relation) or whole(self, each),
+        )
+        past = db.at(3)
+        assert type(past._state.engine) is type(db._state.engine)
+        assert (len(past.relation("edge")), len(past.relation("path")), read) == (2, 3, [])
+        assert sorted(past.relation("edge").rows()) == [(0, 1), (1, 2)]
+        assert set(read) == {"edge"}
+        assert "path" in past.explain("pair(2, y)")
+        assert sorted(to_python(past.query("pair(2, y)"))) == [(0,), (1,)]
+        with past.transaction() as tx:
+            tx.delete("edge", [(0, 1)])
+        assert sorted(past.relation("path").rows()) == [(1, 2)]
+        assert len(db.relation("path")) == 6
+    assert past.relation("edge").rows() == [(1, 2)]
 
 
 def test_what_a_commit_has_not_changed_may_be_asked_for(db: Database) -> None:

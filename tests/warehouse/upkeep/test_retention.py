@@ -278,11 +278,11 @@ def test_a_snapshot_that_is_gone_is_not_looked_for_forever(
     for path in house.root.glob("data/*/snapshot-*"):
         path.unlink()
     with pytest.raises(WarehouseError, match="C0933"):
-        house.db.at(5)
+        house.db.at(5).relation("edge").rows()
     counter = iter(range(99))
     monkeypatch.setattr(type(house.warehouse.catalog), "folded_files", lambda _: next(counter))
     with pytest.raises(WarehouseError, match="C0933"):
-        house.db.at(5)
+        house.db.at(5).relation("edge").rows()
 
 
 # --- writers -------------------------------------------------------------------------------------

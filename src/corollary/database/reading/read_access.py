@@ -382,7 +382,6 @@ class ReadAccess(WhyAccess):
     def _past(self, point: object) -> tuple[DatabaseState, MemoryStore]:
         """Return the state at a point in history, in memory."""
         from corollary.database.history import commit_number, read_point
-        from corollary.database.warehouse_store import WarehouseStore
 
         commit = commit_number(self._history.warehouse, read_point(point))
         now = self._state
@@ -390,7 +389,7 @@ class ReadAccess(WhyAccess):
             create_engine(), limits=now.limits, console=now.console, frames=now.frames
         )
         past.is_trial = True
-        WarehouseStore(self._history.warehouse).restore(past, commit)
+        self._history.restore_past(past, commit)
         return past, MemoryStore()
 
     @checked(limit=COUNT)

@@ -2,7 +2,7 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +61,40 @@ PREPARED_PLANS_MAX = 64
 """The maximum number of plans that stay prepared for their next run."""
 
 
+class TablesOnDemand(dict[str, Table]):
+    """The tables of relations, some of which are filled when they are first looked up.
+
+    Attributes:
+        sizes: how many tuples those have that are not filled yet.
+        fill: fills one of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: dict[str, int] = {}
+        self.fill: Callable[[str], None] | None = None
+
+    def __getitem__(self, name: str) -> Table:
+        if name in self.sizes:
+            self._fill_waiting(name)
+        return super().__getitem__(name)
+
+    def __delitem__(self, name: str) -> None:
+        self.sizes.pop(name, None)
+        super().__delitem__(name)
+
+    def _fill_waiting(self, name: str) -> None:
+        """Fill a table; one that cannot be filled is empty, and still waits."""
+        size, fill = self.sizes.pop(name), self.fill
+        assert fill is not None
+        try:
+            fill(name)
+        except BaseException:
+            self[name].clear()
+            self.sizes[name] = size
+            raise
+
+
 class LocalEngine:
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
@@ -68,7 +102,7 @@ class LocalEngine:
         self._bulk = bulk_mode() if bulk is None else bulk
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
-        self._tables: dict[str, Table] = {}
+        self._tables = TablesOnDemand()
         self._prepared: OrderedDict[int, PreparedPlan] = OrderedDict()
         self._written: set[str] = set()
         """The relations that may have an open change, so that nobody looks at the others."""
@@ -97,7 +131,8 @@ class LocalEngine:
         """Give a relation another name, which must be unused."""
         assert new not in self._relations, f"`{new}` is taken"
         self._relations[new] = replace(self._relations.pop(old), name=new)
-        self._tables[new] = self._tables.pop(old)
+        self._tables[new] = self._tables[old]
+        del self._tables[old]
         if old in self._written:
             self._written.add(new)
         self._unprepare(old)
@@ -110,6 +145,10 @@ class LocalEngine:
     def copy(self, source: str, target: str) -> None:
         """Make the NEW tuples of one relation the OLD and NEW ones of another."""
         copy_tuples(self._tables[source], self._tables[target])
+
+    def fill_later(self, sizes: Mapping[str, int], fill: Callable[[str], None]) -> None:
+        """Have relations filled when they are first used; until then they have given sizes."""
+        self._tables.sizes, self._tables.fill = dict(sizes), fill
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -216,6 +255,8 @@ class LocalEngine:
 
     def size(self, relation: str, state: State = State.NEW) -> int:
         """Return the number of tuples of a relation in a state."""
+        if relation in self._tables.sizes:
+            return 0 if state in CHANGES else self._tables.sizes[relation]
         return self._tables[relation].size(state)
 
     def changed(self) -> set[str]:
@@ -348,9 +389,12 @@ class LocalEngine:
         return sum(self.size(name) for name in self._relations)
 
     def statistics(self) -> Statistics:
-        """Return the sizes of relations and, for those with tuples, distinct values by column."""
+        """Return the sizes of relations and, for those with tuples, distinct values by column.
+
+        Of relations that wait to be filled, the distinct values are not known.
+        """
         sizes = {name: self.size(name) for name in self._relations}
-        nonempty = [name for name, size in sizes.items() if size]
+        nonempty = [name for name, size in sizes.items() if size and name not in self._tables.sizes]
         return Statistics(sizes, {name: self.distinct(name) for name in nonempty})
 
     def distinct(self, relation: str) -> tuple[int, ...]:
