@@ -51,6 +51,7 @@ from corollary.core.plans import (
     references_read,
     relations_written,
     relations_written_by,
+    steps_inside,
     steps_of,
 )
 from corollary.core.states import State
@@ -130,7 +131,8 @@ def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
     readers: dict[str, set[int]] = {}
     """By relation the steps that read what that one wrote."""
     is_traced = any(isinstance(step, RecordTrace) for step in steps_of(plan))
-    for at, part in enumerate(_parts(plan)):
+    for at, step in enumerate(plan.procedures[plan.main]):
+        part = part_of(plan, step)
         reads = {each.relation for each in references_read(part)}
         writes = {*relations_written(part)}
         writes |= {each.source for each in steps_of(part) if isinstance(each, StoreRelation)}
@@ -147,18 +149,17 @@ def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
     return tuple(map(frozenset, found))
 
 
-def _parts(plan: Plan) -> Iterator[Plan]:
-    """Yield for each step of the main procedure a plan with it, and with what it calls."""
-    for step in plan.procedures[plan.main]:
-        found: dict[str, tuple[Step, ...]] = {plan.main: (step,)}
-        work = [step]
-        while work:
-            for each in steps_of(Plan({plan.main: (work.pop(),)}, {})):
-                if isinstance(each, Call | PlacedCall) and each.procedure not in found:
-                    found[each.procedure] = plan.procedures[each.procedure]
-                    work += plan.procedures[each.procedure]
-        local = {name: names for name, names in plan.locals.items() if name in found}
-        yield Plan(found, {}, main=plan.main, locals=local)
+def part_of(plan: Plan, step: Step) -> Plan:
+    """Return a plan with one step, and with the procedures that it calls."""
+    found: dict[str, tuple[Step, ...]] = {plan.main: (step,)}
+    work = [plan.main]
+    while work:
+        for each in steps_inside(found[work.pop()]):
+            if isinstance(each, Call | PlacedCall) and each.procedure not in found:
+                found[each.procedure] = plan.procedures[each.procedure]
+                work.append(each.procedure)
+    local = {name: names for name, names in plan.locals.items() if name in found}
+    return Plan(found, {}, main=plan.main, locals=local)
 
 
 def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
@@ -168,11 +169,12 @@ def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
         plan: the plan.
         is_remote: whether the tuples of a reference are outside of this process.
     """
-    before = [0] * len(plan.procedures[plan.main])
+    main = plan.procedures[plan.main]
+    before = [0] * len(main)
     """For each step of the main procedure the requests until it begins."""
     most = 0
-    for at, (part, waiting) in enumerate(zip(_parts(plan), waiting_steps(plan), strict=True)):
-        ended = before[at] + _count_own_requests(part, is_remote)
+    for at, waiting in enumerate(waiting_steps(plan)):
+        ended = before[at] + _count_own_requests(part_of(plan, main[at]), is_remote)
         most = max(most, ended)
         for each in waiting:
             before[each] = max(before[each], ended)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
+from corollary.analysis.joint_probes import part_of
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
@@ -182,6 +183,8 @@ def maintain(
     draft = Draft(update, is_traced)
     used = {name: place for name, place in (places or {}).items() if name in chosen}
     main: list[plans.Step] = []
+    abandoned: dict[str, plans.Call] = {}
+    """By procedure what empties the tables of calls that it fills."""
     for name, (stratum, choice) in chosen.items():
         main += _shared_rows(stratum, chosen, used, draft)
         if choice.algorithm in IN_PLACE_ALGORITHMS:
@@ -189,9 +192,13 @@ def maintain(
             draft.readable.update(stratum.relations)
         steps = _steps(choice.algorithm, stratum, draft)
         if choice.budget is not None:
-            # The abandoned run may have left calls open that were never answered.
-            draft.procedures.setdefault(epf.CLEAR_TABLES, ())
-            otherwise = (plans.Call(epf.CLEAR_TABLES), *recompute.plan(stratum, draft))
+            otherwise = tuple(recompute.plan(stratum, draft))
+            if any(isinstance(each, plans.Call) for each in plans.steps_inside(steps)):
+                # The abandoned run may have left calls open that were never answered.
+                forget = plans.Call(plans.procedure_name(stratum.relations, "forget"))
+                draft.procedures[forget.procedure] = ()
+                abandoned[name] = forget
+                otherwise = forget, *otherwise
             steps = [
                 plans.Within(
                     choice.budget,
@@ -206,8 +213,14 @@ def maintain(
         main.append(_call_if_changed(stratum, draft, used.get(name, plans.Call(name)), chosen))
     main += make_final_steps(draft)
     epf.complete_clear_tables(draft)
+    plan, tables = draft.finish(main), draft.tables.memo_relations()
+    emptied: dict[str, tuple[plans.Step, ...]] = {}
+    for name, forget in abandoned.items():
+        written = {*plans.relations_written(part_of(plan, plans.Call(name)))}
+        emptied[forget.procedure] = (plans.Clear(tuple(t for t in tables if t in written)),)
+    plan = replace(plan, procedures={**plan.procedures, **emptied})
     made = {name: choice for name, (_, choice) in chosen.items()}
-    return Maintenance(draft.finish(main), made, used)
+    return Maintenance(plan, made, used)
 
 
 def _shared_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ class Both:
         titles: of the jobs of the last transaction.
     """
 
-    def __init__(self, text: str, rows: dict[str, Rows], patch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, program: str | Path, rows: dict[str, Rows], patch: pytest.MonkeyPatch
+    ) -> None:
         self.titles: list[str] = []
         self.here = corollary.open(None)
         share_out(patch, "partitions", 2)
@@ -54,7 +57,7 @@ class Both:
 
         patch.setattr(PartitionJobs, "run", noted)
         for db in (self.here, self.there):
-            db.load(text=text)
+            db.load(program) if isinstance(program, Path) else db.load(text=program)
         self.change(lambda tx: [tx.insert(name, each) for name, each in rows.items()])
 
     def change(self, change: Callable[[Any], Any]) -> list[str]:
@@ -203,6 +206,30 @@ def test_three_views_need_three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
         "probe late•count, shop, many.aggregate1",
         "probe place•count, many",
     ]
+
+
+@pytest.mark.slow
+def test_views_that_may_be_given_up_share_jobs_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each has tables of calls of its own, which are emptied if it is given up."""
+    kinds = (
+        "SELECT s.id, i.kind FROM sale s LEFT JOIN item i ON s.item = i.item AND i.price > {0}",
+        "SELECT id FROM sale s WHERE NOT EXISTS (SELECT 1 FROM item i WHERE i.item = s.item)",
+        "SELECT item, min(amount) AS m, sum(amount) AS t FROM sale WHERE id > {0} GROUP BY item",
+    )
+    text = [
+        "CREATE TABLE sale (id INT PRIMARY KEY, item INT, amount INT);",
+        "CREATE TABLE item (item INT PRIMARY KEY, kind STRING, price INT);",
+        *(f"CREATE MATERIALIZED VIEW v{at} AS {kinds[at % 3].format(at)};" for at in range(6)),
+    ]
+    (tmp_path / "views.sql").write_text("\n".join(text), "utf-8")
+    sales: Rows = [(n, n % 50, n % 9) for n in range(1500)]
+    items: Rows = [(n, f"k{n % 5}", n % 20) for n in range(50)]
+    both = Both(tmp_path / "views.sql", {"item": items, "sale": sales}, monkeypatch)
+    both.change(lambda tx: tx.insert("sale", [(2000, 1, 2)]))
+    assert len(both.change(lambda tx: tx.insert("sale", [(2001, 3, 4), (2002, 90, 1)]))) <= 4
+    assert len(both.change(lambda tx: tx.delete("sale", sales[:3]))) <= 4
 
 
 def test_the_error_is_that_of_the_first_stratum_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
