@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
 import corollary
 from corollary.core.user_functors.loading import load_functors
@@ -54,3 +55,4 @@ def test_recursion_in_tasks(spark: Any, tmp_path: Path) -> None:
     ):
         tx.insert("edge", [(6, 13)])
     db.close()
+    assert not cloudpickle.list_registry_pickle_by_value()

@@ -6,7 +6,9 @@ into slices, one for each task; large inputs are read by a function of items, on
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum, auto
+from functools import partial
 from itertools import cycle, islice
 from typing import Any, Generic
 
@@ -80,9 +82,11 @@ class ItemTask(Generic[Item, MapResult]):
         return pickle.dumps(found, protocol=5)
 
 
-def serve_slice(tasks: Sequence[PartitionTask]) -> list[Any]:
-    """Run the operations of a slice."""
-    return [operation.run(address) for address, operation in tasks]
+def serve_slice(tasks: Sequence[PartitionTask], shared: object = None) -> list[Any]:
+    """Run the operations of a slice, with what all tasks of the job share, if anything."""
+    if shared is None:
+        return [operation.run(address) for address, operation in tasks]
+    return [replace(operation, shared=shared).run(address) for address, operation in tasks]  # type: ignore[type-var]
 
 
 def assign_slots(count: int, slots: int, before: Sequence[int] = ()) -> list[int]:
@@ -190,8 +194,13 @@ class PartitionJobs:
         """Whether jobs may read whole relations."""
         return self._execution is not Execution.PROBES
 
-    def run(self, tasks: Sequence[PartitionTask], title: str) -> list[Any]:
+    def run(self, tasks: Sequence[PartitionTask], title: str, shared: object = None) -> list[Any]:
         """Run operations in one job; return their results in the same order.
+
+        Args:
+            tasks: the partitions and operations.
+            title: of the job.
+            shared: what all operations get as their attribute `shared`, sent once.
 
         Raises:
             CorollaryError: that of an operation that failed.
@@ -201,7 +210,7 @@ class PartitionJobs:
         if not self.can_scan:
             self._check_size(tasks, title)
         if self._execution is not Execution.SPARK:
-            return [each.run(address) for address, each in tasks]
+            return serve_slice(tasks, shared)
         if not tasks:
             return []
         slices = self._slices([address.number for address, _ in tasks])
@@ -209,7 +218,8 @@ class PartitionJobs:
             number: pickle.dumps([tasks[at] for at in each], protocol=5)
             for number, each in slices.items()
         }
-        returned = self._run_tasks(ItemTask(serve_slice), sent, self._described(title))
+        task = ItemTask(serve_slice if shared is None else partial(serve_slice, shared=shared))
+        returned = self._run_tasks(task, sent, self._described(title))
         self._count(title, [address for address, _ in tasks], sent, returned)
         results: list[Any] = [None] * len(tasks)
         for each, found in zip(slices.values(), read_replies(returned), strict=True):

@@ -39,7 +39,6 @@ from corollary.engines.spark.relation.open_partition import (
     write_partition,
 )
 from corollary.engines.spark.relation.partitioning import Partitioning, split_table
-from corollary.engines.spark.relation.shared_files import read_file
 from corollary.rewrite.partitions import PARTITIONS
 
 INLINE_MAX_TUPLES = 1 << 14
@@ -57,6 +56,7 @@ class PlanRelation:
         orders: those of the set that the files are of.
         partitioning: of the set, if the plan maintains the relation; tasks share its partitions.
         old, added, removed: the tuples of OLD and of the open change, by partition.
+        is_filled: whether any task has tuples of OLD.
     """
 
     relation: Relation
@@ -65,6 +65,7 @@ class PlanRelation:
     old: tuple[StoredPartition, ...]
     added: tuple[StoredPartition, ...]
     removed: tuple[StoredPartition, ...]
+    is_filled: bool = True
 
     def rows(self, root: str, partitions: Iterable[StoredPartition]) -> Iterator[pa.Table]:
         """Yield the tuples of some of its partitions."""
@@ -72,12 +73,17 @@ class PlanRelation:
             yield from read_partition(root, self.relation, self.orders, stored)
 
     def of_task(self, number: int, count: int) -> "PlanRelation":
-        """Return the relation with what one of some tasks reads of it."""
-        if self.partitioning is None:
-            return self
+        """Return a relation that tasks share with what one of them has of it."""
+        assert self.partitioning is not None
         width = self.partitioning.count // count
         own = slice(number * width, (number + 1) * width)
-        return replace(self, old=self.old[own], added=self.added[own], removed=self.removed[own])
+        is_filled = any(each.files for each in self.old)
+        parts = self.old[own], self.added[own], self.removed[own]
+        return PlanRelation(self.relation, self.orders, self.partitioning, *parts, is_filled)
+
+
+GivenRelations = Mapping[str, tuple[Relation, pa.Table, pa.Table, pa.Table]]
+"""Relations that are not in files, with their tuples in OLD, ADDED and REMOVED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +93,14 @@ class PlanRequest:
     Attributes:
         plan: pickled.
         tasks: how many there are.
-        given: relations that are not in files, with their tuples in OLD, ADDED and REMOVED.
+        relations: those that it reads in files.
     """
 
     plan: bytes
     tasks: int
     limits: Limits
     relations: Mapping[str, PlanRelation]
-    given: Mapping[str, tuple[Relation, pa.Table, pa.Table, pa.Table]]
-
-    @property
-    def maintained(self) -> list[str]:
-        """The relations that the plan maintains."""
-        return [name for name, each in self.relations.items() if each.partitioning is not None]
+    given: GivenRelations
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +212,15 @@ def pickle_plan(plan: plans.Plan) -> bytes:
         return pickle.dumps(plan, protocol=5)
     from pyspark import cloudpickle
 
-    for module in loaded_modules():
+    known = cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]
+    modules = [each for each in loaded_modules() if each.__name__ not in known]
+    for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    pickled: bytes = cloudpickle.dumps(plan, protocol=5)  # type: ignore[no-untyped-call]
+    try:
+        pickled: bytes = cloudpickle.dumps(plan, protocol=5)  # type: ignore[no-untyped-call]
+    finally:  # the user's own frames are pickled as they were before
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return pickled
 
 
@@ -234,27 +241,27 @@ class RunStratum:
     """Run a plan on the partitions of a task, whose number is that of the address.
 
     Attributes:
-        file: holds the `PlanRequest`, pickled, below the root.
+        maintained: the relations that the plan maintains, as far as the task has them.
+        shared: the plan, and what else all tasks read.
     """
 
-    file: str
+    maintained: Mapping[str, PlanRelation]
+    shared: PlanRequest | None = None
 
     def run(self, address: PartitionAddress) -> tuple[dict[str, RelationChange], TaskRecorder]:
         """Return the changes of the relations that the plan maintains, and what was recorded."""
-        root, number = address.root, address.number
-        data = read_file(root, self.file)
-        request: PlanRequest = pickle.loads(data)  # noqa: S301 - written by the driver
+        root, number, request = address.root, address.number, self.shared
+        assert request is not None
         plan = _unpickled_plan(request.plan)
         recorder = TaskRecorder({id(step): at for at, step in enumerate(plans.steps_of(plan))})
-        key = root, "plan", tuple(request.maintained), number, request.tasks
+        key = root, "plan", tuple(self.maintained), number, request.tasks
         make = partial(StratumEngine, number, request.tasks)
         with kept_open(key, make, lambda each: each.nbytes) as engine:
             try:
-                engine.prepare(root, request)
+                engine.prepare(root, {**request.relations, **self.maintained}, request.given)
                 engine.run(plan, recorder, request.limits)
                 changes = {
-                    name: engine.change_of(root, request.relations[name])
-                    for name in request.maintained
+                    name: engine.change_of(root, each) for name, each in self.maintained.items()
                 }
             finally:
                 engine.rollback()
@@ -279,7 +286,6 @@ class StratumEngine(LocalEngine):
 
     def __init__(self, number: int, count: int) -> None:
         super().__init__()
-        self._number = number
         self._versions: dict[str, tuple[tuple[Order, ...], tuple[StoredPartition, ...]]] = {}
         """The files that were read of each relation, and the orders of their set."""
         self.declare({PARTITIONS.name: PARTITIONS})
@@ -291,12 +297,10 @@ class StratumEngine(LocalEngine):
         """About how much memory it takes."""
         return sum(each.nbytes for each in self._tables.values()) + self._dictionary.nbytes
 
-    def prepare(self, root: str, request: PlanRequest) -> None:
-        """Have all relations of a request, with their open changes."""
-        relations = {
-            name: each.of_task(self._number, request.tasks)
-            for name, each in request.relations.items()
-        }
+    def prepare(
+        self, root: str, relations: Mapping[str, PlanRelation], given: GivenRelations
+    ) -> None:
+        """Have all relations of a plan, with their open changes."""
         wanted = {name: each.relation for name, each in relations.items()}
         gone = [
             name
@@ -309,16 +313,16 @@ class StratumEngine(LocalEngine):
         self.declare(wanted)
         for name, each in relations.items():
             self._read_old(root, name, each)
-        self.declare({name: relation for name, (relation, *_) in request.given.items()})
-        for name, (_, old, _, _) in request.given.items():
+        self.declare({name: relation for name, (relation, *_) in given.items()})
+        for name, (_, old, _, _) in given.items():
             self.insert(name, old)
-        self.commit(request.given)
+        self.commit(given)
         for name, each in relations.items():
             for rows in each.rows(root, each.removed):
                 self.delete(name, rows)
             for rows in each.rows(root, each.added):
                 self.insert(name, rows)
-        for name, (_, _, added, removed) in request.given.items():
+        for name, (_, _, added, removed) in given.items():
             self.delete(name, removed)
             self.insert(name, added)
 
@@ -362,7 +366,7 @@ class StratumEngine(LocalEngine):
         counts = added.num_rows, removed.num_rows
         if sum(counts) <= INLINE_MAX_TUPLES:
             return RelationChange(counts, (to_bytes(added), to_bytes(removed)), {})
-        if not any(each.files for each in wanted.old):
+        if not wanted.is_filled:
             made = {
                 number: write_partition(root, wanted.relation, wanted.orders, rows)
                 for number, rows in split_table(added, wanted.relation, partitioning)

@@ -4,7 +4,6 @@ A relation that stays on the driver, and that a stratum in tasks reads, has a co
 written once, and then follows the commits.
 """
 
-import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, Protocol
@@ -36,7 +35,6 @@ from corollary.engines.spark.relation.files import (
 from corollary.engines.spark.relation.handle import is_distributed
 from corollary.engines.spark.relation.open_partition import new_name, write_partition
 from corollary.engines.spark.relation.partitioning import partition_count, power_of_two
-from corollary.engines.spark.relation.shared_files import remove_files, write_file
 from corollary.engines.spark.relation.source import PartitionSource
 from corollary.engines.spark.relation.staged_change import StagedChange, stage_partitions
 from corollary.engines.spark.stratum import (
@@ -187,20 +185,24 @@ class TaskStrata:
             return False
         request = self._request(prepared, part, pivots, count, tasks)
         place = self._engine.partition_place
-        file = new_name(step.procedure, "plan")
-        write_file(place.root, file, pickle.dumps(request, protocol=5))
+        every = request.relations
+        others = {name: each for name, each in every.items() if name not in pivots}
         first = next(iter(pivots))
         address = PartitionAddress(
             place.root, self._engine.relations[first], (), 0, StoredPartition()
         )
-        sent = [(replace(address, number=number), RunStratum(file)) for number in range(tasks)]
+        sent = [
+            (
+                replace(address, number=number),
+                RunStratum({name: every[name].of_task(number, tasks) for name in pivots}),
+            )
+            for number in range(tasks)
+        ]
         prepared.recorder.procedure(step.procedure)
-        try:
-            found = place.jobs.run(sent, f"maintain {', '.join(dict(step.columns))}")
-        finally:
-            remove_files(place.root, [file])
+        title = f"maintain {', '.join(dict(step.columns))}"
+        found = place.jobs.run(sent, title, replace(request, relations=others))
         for name, each in maintained.items():
-            take_changes(each, request.relations[name], [changes[name] for changes, _ in found])
+            take_changes(each, every[name], [changes[name] for changes, _ in found])
         records = [record for _, record in found]
         prepared.budget.handled_rows += report_run(part, records, prepared.recorder)
         prepared.recorder.end(step.procedure, prepared.budget.handled_rows)
