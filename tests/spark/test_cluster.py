@@ -57,3 +57,11 @@ def test_partitions_are_right_while_executors_are_lost(what: str, number: int) -
     found = re.fullmatch(r"run (\d+) lost (\d+)", last_line("spark_cluster.py", what, str(number)))
     assert found is not None
     assert all(int(each) > 0 for each in found.groups())
+
+
+@pytest.mark.long
+def test_machines_share_the_object_store_only_and_come_and_go() -> None:
+    """Each worker has a disk of its own where the driver has its temporary files."""
+    if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("only who may mount can give workers a disk of their own")
+    assert last_line("spark_machines.py").startswith("right")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import corollary
@@ -126,6 +127,12 @@ def test_an_object_is_like_a_file(folder: ObjectPath) -> None:
         assert file.read() == b"789"
     path.unlink()
     assert not folder.exists()
+
+
+def test_an_object_is_put_from_any_bytes(folder: ObjectPath) -> None:
+    for data in (b"", b"abc", memoryview(b"abc"), pa.py_buffer(b"abc")):
+        (folder / "any").write_bytes(data)
+        assert (folder / "any").read_bytes() == bytes(data)
 
 
 def test_an_object_is_put_once(folder: ObjectPath) -> None:

@@ -41,16 +41,21 @@ class StandaloneCluster:
     Args:
         directory: for logs, the working directories of executors, and orders to kill.
         points: functions in tasks, `module:name`, in the middle of which executors can be killed.
+        machine: a directory that is another one to each worker, as if they were machines: what is
+            there belongs to the process that looks. It needs the right to mount.
     """
 
     def __init__(
         self,
         directory: Path,
+        *,
         workers: int = 2,
         cores: int = 1,
         memory: str = "1g",
         points: Sequence[str] = (),
+        machine: Path | None = None,
     ) -> None:
+        self._machine = machine
         self.workers, self.cores, self.memory = workers, cores, memory
         self._directory = directory
         self._orders = directory / "orders"
@@ -73,19 +78,43 @@ class StandaloneCluster:
         at = ["--host", HOST, "--port", "0", "--webui-port", "0"]
         log = self._start("master", "org.apache.spark.deploy.master.Master", *at)
         self.url = self._wait(log, MASTER, 1)[0]
+        self._log = log
         for number in range(self.workers):
-            place = str(self._directory / f"worker-{number}")
-            size = ["--cores", str(self.cores), "--memory", self.memory, "--work-dir", place]
-            worker = "org.apache.spark.deploy.worker.Worker"
-            self._start(f"worker-{number}", worker, *at, *size, self.url)
+            self._start_worker(number)
         self._wait(log, re.compile(REGISTERED), self.workers)
 
-    def _start(self, name: str, class_: str, *arguments: str) -> Path:
+    def _start_worker(self, number: int) -> None:
+        at = ["--host", HOST, "--port", "0", "--webui-port", "0"]
+        name, place = f"worker-{number}", self._directory / f"worker-{number}"
+        size = ["--cores", str(self.cores), "--memory", self.memory, "--work-dir", str(place)]
+        own: list[str] = []
+        if self._machine is not None:
+            disk = self._directory / f"disk-{number}"
+            disk.mkdir()
+            mount = f'mount --bind {disk} {self._machine} && exec "$@"'
+            own = ["unshare", "--mount", "sh", "-c", mount, "sh"]
+        worker = "org.apache.spark.deploy.worker.Worker"
+        self._start(name, worker, *at, *size, self.url, before=own)
+
+    def add_worker(self) -> None:
+        """Start one more worker, and wait until the master knows it."""
+        self._start_worker(self.workers)
+        self.workers += 1
+        self._wait(self._log, re.compile(REGISTERED), self.workers)
+
+    def kill_worker(self) -> None:
+        """Kill the oldest worker with its executor, as a machine goes down."""
+        worker = self._processes.pop(1)
+        for pid in [*_children(worker.pid), worker.pid]:
+            os.kill(pid, signal.SIGKILL)
+        worker.wait()
+
+    def _start(self, name: str, class_: str, *arguments: str, before: Sequence[str] = ()) -> Path:
         log = self._directory / f"{name}.log"
         with log.open("wb") as file:
             self._processes.append(
                 subprocess.Popen(
-                    [SPARK_CLASS, class_, *arguments],
+                    [*before, SPARK_CLASS, class_, *arguments],
                     stdout=file,
                     stderr=file,
                     env=self._environment,

@@ -246,11 +246,13 @@ class ObjectPath:
         """Put an object, in place of one of the same name."""
         import obstore
 
+        view = memoryview(data).cast("B")
+        is_large = view.nbytes > ONE_REQUEST_MAX_BYTES
+
         def put() -> None:
             with request_errors(str(self)):
-                is_large = memoryview(data).nbytes > ONE_REQUEST_MAX_BYTES
                 obstore.put(
-                    self._store, self.key, data, use_multipart=is_large, chunk_size=PART_BYTES
+                    self._store, self.key, view, use_multipart=is_large, chunk_size=PART_BYTES
                 )
 
         repeat(put)
