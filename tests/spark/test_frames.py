@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import subprocess
 import sys
+import time
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import count
@@ -28,12 +30,15 @@ from corollary.database.intake import evaluate_once, pipeline
 from corollary.database.program.loaded_program import read_programs
 from corollary.database.state import DatabaseState
 from corollary.database.writing.inputs import FileLocations
+from corollary.engines.spark import engine
+from corollary.engines.spark.frame_pins import framed_handles, release_frames
 from corollary.errors import InputError
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 from support.selection import sampled
 from support.source_model import canonical, parquet
 from support.spark.in_process_partitions import RowsElsewhere
+from support.warehouse_scenarios import store_of
 
 FORMATS = ("parquet", "orc", "json")
 
@@ -376,6 +381,39 @@ def test_every_type_through_files(
     output = Directive("output", "p", (("IO", "spark"), *said.items()))
     SparkFrames(elsewhere).write(LocalTable(table), FIXED, output, tmp_path / said["filename"])
     assert read_back(elsewhere, FIXED, tmp_path, **said) == keys(to_python(table))
+
+
+def test_a_frame_shows_its_commit_as_long_as_it_is_there(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "SWEEP_MIN_FILES", 0)
+    with corollary.open(tmp_path / "w", spark=spark, placement="partitions") as db:
+        db.load(text=EDGE + PATH)
+        with db.transaction() as tx:
+            tx.insert("edge", [(n, f"t{n}") for n in range(50)])
+        few = db.relation("edge").spark(view="few_edges").filter("x < 5")
+        added = tx.changes["edge"].spark()
+        for n in range(3):
+            with db.transaction() as tx:
+                tx.delete("edge", [(n, f"t{n}")])
+            store_of(db).fold(db._state)
+        then = db.at(2).relation("path").spark()
+        now = db.relation("edge").spark()
+        assert (few.count(), added.count(), then.count(), now.count()) == (5, 50, 50, 47)
+    del db, tx
+    assert (few.count(), added.count(), then.count(), now.count()) == (5, 50, 50, 47)
+    assert spark.sql("SELECT count(*) FROM few_edges").first()[0] == 50
+    spark.catalog.dropTempView("few_edges")
+    del few, added, then, now
+    for _ in range(50):
+        gc.collect()
+        spark._jvm.System.gc()
+        release_frames()
+        if not framed_handles():
+            break
+        time.sleep(0.1)
+    assert not framed_handles()
+    assert not list(tmp_path.glob("**/corollary-partitions-*"))
 
 
 def test_a_frame_without_rows(spark: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.core.program import Directive
 from corollary.database.database import Database
 from support.spark.returned_bytes import ReturnedBytes
 
@@ -48,15 +49,21 @@ CALLS = {
     "view": (lambda db: db.relation("odd").spark(), ROWS // 2),
     "virtual": (lambda db: db.relation("even").spark(), ROWS // 2),
     "bag": (lambda db: db.relation("named").spark(), ROWS),
+    "past": (lambda db: db.at(1).relation("event").spark(), FIRST),
     "change": (lambda db: db.changes(2)["event"].spark(), ROWS - FIRST),
 }
 
 
 def test_frames_are_read_by_tasks(spark: Any, events: tuple[Path, Database]) -> None:
-    _, db = events
+    folder, db = events
     for name, (make, rows) in CALLS.items():
         returned = ReturnedBytes(spark)
         assert make(db).count() == rows, name
         assert returned.total < RETURNED_MAX, (name, returned.by_job())
+    output = Directive("output", "odd", (("IO", "spark"), ("format", "parquet")))
+    odd, returned = db.relation("odd"), ReturnedBytes(spark)
+    db._state.frames.write(odd._handle("odd"), odd.shape, output, folder / "odds")
+    assert returned.total < RETURNED_MAX
+    assert spark.read.parquet(f"{folder}/odds").count() == ROWS // 2
     kinds = db.relation("event").spark().groupBy("kind").count().collect()
     assert sorted(map(tuple, kinds)) == [(f"k{n}", ROWS // 5) for n in range(5)]

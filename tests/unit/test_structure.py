@@ -44,6 +44,12 @@ CALLED_BY_LIBRARIES = {
 }
 """Methods that override those of starlette, uvicorn, click, sqlglot, `io` and PySpark."""
 
+COLLECTING = {"collect", "toArrow", "toPandas", "toLocalIterator"}
+MAY_COLLECT = {
+    "corollary.engines.spark.frames": "says why each is small",
+}
+"""The modules that bring rows of Spark to the driver."""
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 ARCHITECTURE = REPOSITORY / "docs" / "architecture.md"
 
@@ -244,3 +250,14 @@ def test_a_public_class_name_has_one_meaning() -> None:
             places[name].append(module)
     several = {name: found for name, found in places.items() if len(found) > 1}
     assert {name: found for name, found in several.items() if not is_sibling(found)} == {}
+
+
+def test_rows_of_frames_come_to_the_driver_in_one_module() -> None:
+    found = {
+        f"{module_of(path)}: {node.attr}"
+        for path in FILES
+        if module_of(path) not in MAY_COLLECT
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in COLLECTING
+    }
+    assert not found

@@ -27,6 +27,7 @@ from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
 from corollary.database.writing.frame_rows import EventReader, read_batch
 from corollary.database.writing.quarantine import quarantine_operations, with_quarantine
+from corollary.engines.spark.frames import all_rows
 from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.streaming.folders import FolderReader
 from corollary.warehouse.copies import count_copies
@@ -210,7 +211,7 @@ class BatchProcessor:
     def _query(self, frame: Any) -> str:
         """Return the id of the query, which is that of its checkpoint."""
         if "://" in self.checkpoint:
-            (row,) = frame.sparkSession.read.text(f"{self.checkpoint}/{METADATA_FILE}").collect()
-            return str(json.loads(row.value)["id"])
+            read = all_rows(frame.sparkSession.read.text(f"{self.checkpoint}/{METADATA_FILE}"))
+            return str(json.loads(read.column(0)[0].as_py())["id"])
         path = Path(self.checkpoint.removeprefix("file:")) / METADATA_FILE
         return str(json.loads(path.read_text("utf-8"))["id"])

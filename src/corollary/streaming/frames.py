@@ -27,6 +27,7 @@ from corollary.database.writing.events import (
     with_operation,
     with_signs,
 )
+from corollary.engines.spark.frames import empty_rows
 from corollary.errors import InputError
 from corollary.warehouse.formats.typed_values import is_readable
 from corollary.warehouse.sources.parquet_file import convert_records
@@ -48,7 +49,7 @@ class FrameReader:
             InputError: `C0983` or `C0984`.
         """
         # An empty frame has the same types as all micro-batches.
-        empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
+        empty = empty_rows(frame.sparkSession.createDataFrame([], frame.schema))
         self._check_columns(empty)
         self._positions(empty.schema, relation)
 

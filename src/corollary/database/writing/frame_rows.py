@@ -23,7 +23,7 @@ from corollary.database.writing.bag_operations import check_counts
 from corollary.database.writing.events import Events, join_events, net_change
 from corollary.database.writing.rows import MisfitError, checked_table
 from corollary.database.writing.task_changes import rows_in
-from corollary.engines.spark.frames import map_frame
+from corollary.engines.spark.frames import all_rows, empty_rows, map_frame
 from corollary.engines.spark.session import describe_jobs
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.durable_files import from_arrow_stream, to_arrow_stream
@@ -80,7 +80,7 @@ def read_frame(
         InputError: a row does not fit; the message names it.
     """
     check = RowCheck(relation, has_counts)
-    check(frame.limit(0).toArrow())  # no job for columns that do not fit
+    check(empty_rows(frame))  # no job for columns that do not fit
     with describe_jobs(frame.sparkSession, f"read a frame for {relation.name}"):
         (rows,), _ = read_parts(frame, check, [relation], tasks)
     return rows
@@ -119,7 +119,7 @@ def read_parts(
         InputError: a row does not fit; the message names it.
     """
     if tasks is None:
-        table = frame.toArrow()
+        table = all_rows(frame)
         return [*split(table)], table.num_rows
     directory = StagingDirectory(tasks)
     staged = map_frame(frame, PartStager(directory.path, split, _inline_rows(tasks)))
@@ -214,7 +214,7 @@ def read_batch(
     """
     selected = reader.select(frame)
     if tasks is None or not relation.columns:
-        events = reader.read(selected.toArrow(), relation, source, batch)
+        events = reader.read(all_rows(selected), relation, source, batch)
         return _here(events, relation, has_copies=has_copies)
     return _TaskBatch(reader, relation, source, batch, tasks, has_copies=has_copies).read(selected)
 

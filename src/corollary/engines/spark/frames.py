@@ -33,7 +33,7 @@ from corollary.engines.spark.session import describe_jobs, local_session, requir
 from corollary.errors import CorollaryError, InputError, redact_password
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
 HOLDS_COLUMN = "holds"
@@ -125,7 +125,7 @@ def map_input(
         if selected is None:
             return names, _selected(frame, names, wanted), []
         with describe_jobs(session, f"read {name} for {directive.relation}"):
-            columns = selected.limit(0).toArrow()
+            columns = empty_rows(selected)
             return names, columns, map_frame(selected, function)
 
 
@@ -137,8 +137,8 @@ def map_frame(frame: "DataFrame", function: Callable[[pa.Table], MapResult]) -> 
     Raises:
         CorollaryError: the one that the function raised.
     """
-    rows = frame.mapInArrow(partial(_map_batches, function), "reply binary").collect()
-    found = [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
+    replies = task_replies(frame.mapInArrow(partial(_map_batches, function), "reply binary"))
+    found = [pickle.loads(bytes(row[0])) for row in replies]  # noqa: S301 - our own tasks made it
     for each in found:
         if isinstance(each, CorollaryError):
             raise each
@@ -363,12 +363,12 @@ def _selected(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -
     from pyspark.sql import functions as spark
 
     if not wanted:
-        return frame.limit(1).select(spark.lit(True).alias(HOLDS_COLUMN)).toArrow()
+        return all_rows(frame.limit(1).select(spark.lit(True).alias(HOLDS_COLUMN)))
     selected = _select(frame, names, wanted)
     if selected is not None:
-        return selected.toArrow()
+        return all_rows(selected)
     is_ambiguous = any(name in wanted for name in names)  # which the caller reports
-    return frame.limit(0).toArrow() if is_ambiguous else pa.table({})
+    return empty_rows(frame) if is_ambiguous else pa.table({})
 
 
 def _select(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> "DataFrame | None":
@@ -378,6 +378,32 @@ def _select(frame: "DataFrame", names: Sequence[str], wanted: Sequence[str]) -> 
         return None
     quoted = ["`" + name.replace("`", "``") + "`" for name in present]
     return frame.select(*quoted)
+
+
+# --- what comes to the driver: a test allows it here only ----------------------------------------
+
+
+def task_replies(frame: "DataFrame") -> "list[Row]":
+    """Return what our own tasks say of their work: names of files, counts, few tuples."""
+    return frame.collect()
+
+
+def has_rows(frame: "DataFrame") -> bool:
+    """Return whether there is a row, of which one comes."""
+    return bool(frame.limit(1).collect())
+
+
+def empty_rows(frame: "DataFrame") -> pa.Table:
+    """Return the columns of a frame; no row comes."""
+    return frame.limit(0).toArrow()
+
+
+def all_rows(frame: "DataFrame") -> pa.Table:
+    """Return the rows of a frame that the caller has counted, or has no tasks for.
+
+    The local engine holds what it reads in this process, whatever its size.
+    """
+    return frame.toArrow()
 
 
 # --- errors of Spark -----------------------------------------------------------------------------

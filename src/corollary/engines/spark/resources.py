@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from corollary.engines.scratch_directory import ScratchDirectory, ScratchObjects
+from corollary.engines.spark.frames import task_replies
 from corollary.engines.spark.jobs import Execution, Requests, Task
 from corollary.engines.spark.relation.shared_files import forget, is_in_store, use_directory
 from corollary.engines.spark.session import (
@@ -143,7 +144,7 @@ class TaskRunner:
             list(enumerate(requests.values())), "number INT, request BINARY"
         )
         placed = rows.repartitionById(max(1, len(requests)), rows["number"])
-        found = placed.select("number", function("request")).collect()
+        found = task_replies(placed.select("number", function("request")))
         return [bytes(row[1]) for row in sorted(found)]
 
 

@@ -26,7 +26,7 @@ from corollary.engines.spark.bulk.writing import (
     WrittenPartition,
     write_partitions,
 )
-from corollary.engines.spark.frames import arrow_frame
+from corollary.engines.spark.frames import arrow_frame, has_rows
 from corollary.engines.spark.relation.contents import PartitionPlace, contents_in
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
@@ -118,7 +118,7 @@ class SparkQueries:
     ) -> list[list[WrittenPartition]] | None:
         session = self._resources.session
         for text in query.fault_texts:
-            if session.sql(text).limit(1).collect():
+            if has_rows(session.sql(text)):
                 return None
         with ExitStack() as stack:
             if query.shared is not None:

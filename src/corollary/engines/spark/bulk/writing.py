@@ -32,6 +32,7 @@ from corollary.engines.spark.bulk.spark_columns import (
     place_rows,
     placed_tables,
 )
+from corollary.engines.spark.frames import task_replies
 from corollary.engines.spark.operations import from_bytes, to_bytes
 from corollary.engines.spark.relation.change_files import write_change
 from corollary.engines.spark.relation.files import (
@@ -170,5 +171,5 @@ def write_partitions(frame: "DataFrame", writer: WritePartitions) -> list[Writte
     names, partitioning = column_names(writer.relation.types), writer.partitioning
     leads = [names[at] for at in partitioning.columns]
     placed = place_rows(frame, leads, writer.relation.types, partitioning)
-    rows = placed.mapInArrow(writer, WRITTEN).collect()
+    rows = task_replies(placed.mapInArrow(writer, WRITTEN))
     return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it
