@@ -107,7 +107,7 @@ def evaluate(
     is_shared = state is State.NEW and aggregation.body in draft.shared_bodies
     is_inlined = body is not None and body.is_inlined and not is_shared
     if is_inlined and not aggregation.values:
-        bodies = _weighted_bodies(aggregation, draft, state)
+        bodies = _weighted_bodies(aggregation, draft, state, Reference(aggregation.body, state))
         return draft.derive(target, bodies, reduce=plans.Reduce.SUM), {name: target}
     if payload is None:
         steps, source = _read_body(aggregation, draft, state)
@@ -119,7 +119,7 @@ def evaluate(
     # Not δ, which a plan has beside it: an engine makes one query of their join and its groups.
     every = _weighted_relation(aggregation, draft, "assignments")
     if is_inlined or payload is Payload.VALUES:
-        bodies = _weighted_bodies(aggregation, draft, state)
+        bodies = _weighted_bodies(aggregation, draft, state, Reference(aggregation.body, state))
         steps = draft.derive(every, bodies, reduce=plans.Reduce.SUM)
         aggregation, source = weighted_aggregation(aggregation, every), Reference(every)
     else:
@@ -161,10 +161,7 @@ def _evaluate_parts(
             if part.payload is not Payload.VALUES and own.values:
                 steps.append(plans.Total(found, own, source))
             else:
-                every = draft.variables(source.relation)
-                goal = Goal(Literal(source.relation, every), source)
-                head = assignment_head(own, every, 1)
-                bodies = [Body(head, (goal,), (), own.origin, is_bag=True)]
+                bodies = _weighted_bodies(own, draft, state, source)
                 steps += draft.derive(found, bodies, reduce=plans.Reduce.SUM)
         if part.payload is not Payload.DIGITS:
             others += part.places
@@ -191,8 +188,14 @@ def _evaluate_parts(
     return [*steps, *draft.derive(target, [Body(row, tuple(goals), (), NO_RULE)])], results
 
 
-def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> list[Body]:
-    """Return the bodies of all assignments in a state, each with the weight 1."""
+def _weighted_bodies(
+    aggregation: Aggregation, draft: Draft, state: State, source: Reference
+) -> list[Body]:
+    """Return the bodies of all assignments in a state, each with the weight 1.
+
+    They are read from a source, unless the body is inlined: its rules are read then, even where
+    others have its rows, so that these need not be made for it.
+    """
     program, body = draft.tables.programs[state], aggregation.body
     if body in draft.shared_bodies and state is State.NEW:
         source = _rows_reference(body)
@@ -201,8 +204,6 @@ def _weighted_bodies(aggregation: Aggregation, draft: Draft, state: State) -> li
             exact.whole_body(rule, state, assignment_head(aggregation, head_arguments(rule), 1))
             for rule in draft.update.rules_of(body, state)
         ]
-    else:
-        source = Reference(body, state)
     row = draft.variables(body)
     goal = Goal(Literal(source.relation, row), source)
     head = assignment_head(aggregation, row, 1)
