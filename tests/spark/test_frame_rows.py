@@ -170,7 +170,7 @@ def test_frames_that_do_not_fit(db: Database, case: str) -> None:
 def staged(db: Database) -> list[Path]:
     tasks = state_of(db).engine.tasks
     assert tasks is not None
-    return list(tasks.directory.glob("staged-*"))
+    return list(Path(tasks.directory).glob("staged-*"))
 
 
 def test_staged_files_go_with_the_transaction(db: Database) -> None:
@@ -210,12 +210,23 @@ def test_no_row_passes_the_driver(db: Database, monkeypatch: pytest.MonkeyPatch)
         with db.transaction() as tx:
             tx.delete("q", frame(db, "q", [(n, "b") for n in numbers if n % 2], 3))
             tx.delete("u", frame(db, "u", [(n % 2, "b") for n in numbers], 3))
+        with db.transaction() as tx:  # counts of copies replace others
+            tx.insert("u", frame(db, "u", [(n % 4, "c") for n in numbers], 3))
+            tx.delete("u", frame(db, "u", [(2, "c"), (3, "c")] * 4, 3))
+        assert tx.changes["u"].counts == (12, 0)
     monkeypatch.undo()
     assert set(db.relation("q").rows()) == {(n, "b") for n in numbers if n % 2 == 0}
     assert Counter(db.relation("f").rows()) == {(0,): 14, (1,): 2 + 14, (2,): 12}
     assert len(db.relation("k")) == 20
     # 5 copies of each of 0 to 3 come, 10 of 0 and of 1 go, twice.
-    assert Counter(db.relation("u").rows()) == {(2, "b"): 10, (3, "b"): 10}
+    assert Counter(db.relation("u").rows()) == {
+        (2, "b"): 10,
+        (3, "b"): 10,
+        (0, "c"): 10,
+        (1, "c"): 10,
+        (2, "c"): 2,
+        (3, "c"): 2,
+    }
 
 
 # --------------------------------------------------------------------------------------- on Spark

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 from corollary.analysis.bags import COPIES_COLUMN, rows_name
 from corollary.analysis.relevance import BOTH_SIGNS, Signs
 from corollary.core.arrow import empty_table, from_python, sort_rows, to_python
-from corollary.core.engine import Engine, LocalTable, TableHandle
+from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.once import in_order
 from corollary.core.plans import watched_name, working_relation
 from corollary.core.program import NormalProgram, Relation
@@ -26,6 +27,7 @@ from corollary.database.program.transitions import ASIDE_SUFFIX
 from corollary.errors import InputError
 from corollary.maintain.update import Update
 from corollary.warehouse.copies import CopiesHandle, change_of_copies, difference_of_copies
+from corollary.warehouse.sources.tasks.staged_rows import compare_counts
 from corollary.warehouse.warehouse import ChangeHandles
 
 CHANGE_TYPE = "_change_type"
@@ -82,9 +84,13 @@ class Change:
         added, removed = self.counts
         return f"+{added:,} −{removed:,}"
 
-    def of_copies(self, bag: Relation) -> "Change":
-        """Return the change of a relation with copies, of that of its counts."""
-        added, removed = self._copies or change_of_copies(self._added, self._removed)
+    def of_copies(self, bag: Relation, tasks: TaskPool | None) -> "Change":
+        """Return the change of a relation with copies, of that of its counts.
+
+        Tasks compare what is large, if there are any.
+        """
+        compare = None if tasks is None else partial(compare_counts, tasks, self.relation)
+        added, removed = self._copies or change_of_copies(self._added, self._removed, compare)
         every = CopiesHandle(self.handles.added) if self.is_full else None
         return Change(bag, added, removed, self._frames, self.is_full, self.before, every)
 
@@ -181,6 +187,7 @@ class Changes(Mapping[str, Change]):
         program: NormalProgram,
         watched: Collection[str],
         frames: SparkFrames,
+        tasks: TaskPool | None = None,
     ) -> "Changes":
         """Return changes with those of bags, which are changes of copies, instead of their counts.
 
@@ -189,6 +196,7 @@ class Changes(Mapping[str, Change]):
             program: that of the relations.
             watched: the relations that are not stored, and whose changes are known.
             frames: make Spark frames of them.
+            tasks: where large changes of bags are looked at.
         """
         of_rows = {rows: bag for bag, rows in program.bags.items()}
         counts: dict[str, Change] = {}
@@ -201,7 +209,7 @@ class Changes(Mapping[str, Change]):
             if bag is None:
                 shown[name] = each
             else:
-                counts[name], shown[bag] = each, each.of_copies(program.relations[bag])
+                counts[name], shown[bag] = each, each.of_copies(program.relations[bag], tasks)
 
         def others(name: str) -> Change | None:
             relation = program.relations.get(name)
@@ -321,7 +329,7 @@ def collect_changes(
             if name in created and relation.is_stored:
                 change = _full_change(engine, update, change)
             found[name] = change
-    return Changes.of(found, update.new, watched, frames)
+    return Changes.of(found, update.new, watched, frames, engine.tasks)
 
 
 def _full_change(engine: Engine, update: Update, change: Change) -> Change:

@@ -494,7 +494,7 @@ class WarehouseStore:
                 found[relation.name] = Change(relation, *kept, self._frames, stored.is_full)
             elif not relation.is_stored:  # it was watched, and has not changed
                 watched.add(relation.name)
-        return Changes.of(found, program, watched, self._frames)
+        return Changes.of(found, program, watched, self._frames, tasks)
 
     def _kept_change(
         self, stored: StoredChange, relation: Relation, tasks: TaskPool | None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from corollary.analysis.bags import COPIES_COLUMN
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
-from corollary.core.engine import LocalHandle, MapResult, Portion, TableHandle
+from corollary.core.engine import LocalTable, MapResult, Portion, TableHandle
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -351,11 +351,21 @@ class _OnCopies(Generic[MapResult]):
         return self.function(repeat_rows(counted))
 
 
-def change_of_copies(added: TableHandle, removed: TableHandle) -> tuple[TableHandle, TableHandle]:
-    """Return handles on the copies that came and went, of the change of their counts."""
+CompareCounts = Callable[[TableHandle, TableHandle], tuple[TableHandle, TableHandle]]
+"""Returns the copies that came and went, of counts that replace others, elsewhere."""
+
+
+def change_of_copies(
+    added: TableHandle, removed: TableHandle, compare: CompareCounts | None = None
+) -> tuple[TableHandle, TableHandle]:
+    """Return handles on the copies that came and went, of the change of their counts.
+
+    Those outside of this process are compared there, if there is a function for it.
+    """
     if not len(removed) or not len(added):
         return CopiesHandle(added), CopiesHandle(removed)
-    change = _ChangeOfCopies(added, removed)
+    is_distributed = added.is_distributed or removed.is_distributed
+    change = _ChangeOfCopies(added, removed, compare if is_distributed else None)
     return _ChangedCopies(change, 0), _ChangedCopies(change, 1)
 
 
@@ -365,22 +375,47 @@ class _ChangeOfCopies:
 
     added: TableHandle
     removed: TableHandle
+    compare: CompareCounts | None
 
     @cached_property
-    def sides(self) -> tuple[pa.Table, pa.Table]:
-        return difference_of_copies(self.added.table(), self.removed.table())
+    def sides(self) -> tuple[TableHandle, TableHandle]:
+        if self.compare is not None:
+            return self.compare(self.added, self.removed)
+        came, went = difference_of_copies(self.added.table(), self.removed.table())
+        return LocalTable(came), LocalTable(went)
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangedCopies(LocalHandle):
+class _ChangedCopies:
     """A handle on the copies that came (0) or went (1)."""
 
     change: _ChangeOfCopies
     side: int
 
+    @property
+    def _rows(self) -> TableHandle:
+        return self.change.sides[self.side]
+
     def __len__(self) -> int:
-        return int(self.table().num_rows)
+        return len(self._rows)
 
     def table(self) -> pa.Table:
         """Return the rows."""
-        return self.change.sides[self.side]
+        return self._rows.table()
+
+    def slices(self, max_rows: int) -> Iterator[pa.Table]:
+        """Yield the rows, in order, in tables of no more than `max_rows`; at least one table."""
+        return self._rows.slices(max_rows)
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether the tuples are outside of this process."""
+        return self.change.compare is not None
+
+    def map_partitions(self, function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
+        """Return the results of a function for each partition of the rows."""
+        return self._rows.map_partitions(function)
+
+    def portions(self) -> Sequence[Portion] | None:
+        """Return what yields the rows in tasks; None if they are here."""
+        return self._rows.portions()

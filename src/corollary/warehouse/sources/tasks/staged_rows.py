@@ -14,12 +14,18 @@ import pyarrow as pa
 
 from corollary.core.arrow import empty_table, expand_table, schema_of
 from corollary.core.arrow_buffers import index_array
-from corollary.core.engine import PartitionsOf
+from corollary.core.engine import PartitionsOf, TableHandle, TaskPool
 from corollary.core.program import Directive, Relation
+from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.warehouse.copies import counted_difference
+from corollary.warehouse.copies import (
+    CopiesHandle,
+    CountChange,
+    change_of_counts,
+    counted_difference,
+)
 from corollary.warehouse.files.durable_files import checksum_of
-from corollary.warehouse.files.file_rows import RowsFile
+from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.files.places import Place
@@ -135,6 +141,46 @@ class PieceComparison:
             write_rows(self.root, each) if each.num_rows else None for each in compare(before, now)
         )
         return added, removed
+
+
+@dataclass(frozen=True, slots=True)
+class CountComparison:
+    """Compares the counts of copies of a partition with those that they replace, in a task."""
+
+    root: Place
+    relation: Relation
+    added: Sequence[RowPieces]
+    removed: Sequence[RowPieces]
+
+    def __call__(self, partition: int) -> tuple[RowsFile | None, ...]:
+        """Return the files of the rows of which copies went and came, with how many."""
+        added, removed = (
+            read_pieces(each, partition, self.relation) for each in (self.added, self.removed)
+        )
+        change = CountChange.of([(State.ADDED, added), (State.REMOVED, removed)])
+        went, came = (np.maximum(each, 0) for each in (-change.delta, change.delta))
+        return tuple(
+            write_rows(self.root, each) if each.num_rows else None
+            for each in change_of_counts(change.rows, went, came, self.relation)
+        )
+
+
+def compare_counts(
+    tasks: TaskPool, relation: Relation, added: TableHandle, removed: TableHandle
+) -> tuple[TableHandle, TableHandle]:
+    """Return the copies that came and went, when some counts of a relation replace others."""
+    count = tasks.partition_count(len(added) + len(removed))
+    columns = tuple(range(relation.arity - 1))
+    directory, pieces = StagingDirectory(tasks), StagingDirectory(tasks)
+    write = PieceWriter(pieces.path, KeyPartitions(relation, columns, count, tasks.partitions_of))
+    sides = (each.map_partitions(write) for each in (added, removed))
+    compare = CountComparison(directory.path, relation, *sides)
+    found = tasks.run(f"compare copies of {relation.name}", compare, range(count))
+    went, came = (
+        CopiesHandle(FileRows(relation, [each for each in side if each], tasks, directory))
+        for side in zip(*found, strict=True)
+    )
+    return came, went
 
 
 def read_pieces(pieces: Sequence[RowPieces], partition: int, relation: Relation) -> pa.Table:
