@@ -157,6 +157,9 @@ def test_a_warehouse_is_attached(spark: Any, db: Database) -> None:
     assert views == [
         f"rail_{name}" for name in ("edge", "far", "seen", "copies", "records", "open")
     ]
+    for name in ("edge", "far", "seen", "copies"):
+        assert rows(spark.table(f"rail_{name}")) == Counter(db.relation(name).rows()), name
+    assert spark.table("rail_records").schema == load(spark, db, relation="records").schema
     joined = spark.sql("SELECT e.x FROM rail_edge e JOIN ann_far f ON e.x = f.x")
     assert rows(joined) == Counter([(2,), (3,), (4,)])
     asked = f"SELECT * FROM corollary_query('{path_of(db)}', 'far(x, y), x < 4')"
@@ -164,6 +167,9 @@ def test_a_warehouse_is_attached(spark: Any, db: Database) -> None:
     with db.transaction() as tx:
         tx.insert("edge", [(50, "new")])
     assert rows(spark.sql("SELECT x FROM rail_far WHERE x > 9")) == Counter([(50,)])
+    db.revoke("ann", "far")
+    with pytest.raises(Exception, match="C1040"):
+        spark.sql("SELECT * FROM ann_far")
 
 
 def test_all_of_it_works_on_connect() -> None:

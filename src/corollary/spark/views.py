@@ -1,22 +1,39 @@
-"""A warehouse in a session of Spark: a temporary view for each relation, and a table function."""
+"""A warehouse in a session of Spark: a temporary view for each relation, and a table function.
 
+Spark keeps the plan of a frame, with the files of the commit that it was first read at, and a view
+of a frame keeps it too. So the views are texts, which Spark analyses whenever they are used: a
+table function plans what tasks read and gives it out as rows, a function of Arrow reads each of
+these to an array, and `inline` makes rows of that again.
+"""
+
+import pickle
 from collections.abc import Iterator
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql.functions import udtf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, BinaryType, StructType
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
+from corollary.data_class import dataclass
 from corollary.database.arguments import PATH, checked
 from corollary.spark.access import DataSourceOptions, bad_option, open_source
-from corollary.spark.parts import QueryPart, spark_batches, spark_schema
+from corollary.spark.parts import QueryPart, relation_parts, spark_batches, spark_schema
 from corollary.spark.reading import source_shape
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERY_FUNCTION = "corollary_query"
+QUERY_FUNCTION, PARTS_FUNCTION, ROWS_FUNCTION = (
+    "corollary_query",
+    "corollary_parts",
+    "corollary_rows",
+)
 
 
 @checked(warehouse=PATH, prefix=str, reader=str, token=str)
@@ -30,16 +47,15 @@ def attach(
 ) -> list[str]:
     """Show the relations of a warehouse as temporary views of a session.
 
-    Tasks read the files of a relation, as of the last commit when a view is first read: Spark keeps
-    the plan of a view, so attach again to see later commits. The table function
-    `corollary_query(warehouse, goal)` answers goals and questions in SQL.
+    Tasks read the files of a relation, as of the last commit whenever a query is analysed. The
+    table function `corollary_query(warehouse, goal)` answers goals and questions in SQL.
 
     Args:
         spark: the session.
         warehouse: a directory that Spark's processes see, or a URL.
         prefix: what the names of the views begin with; a `.` in a name becomes `_`.
         reader: as whom: only what was granted to this name is shown.
-        token: of whoever reads.
+        token: of whoever reads; it is looked up here, and not in the views.
 
     Returns:
         The names of the views.
@@ -49,14 +65,76 @@ def attach(
         AccessError: the token is not valid.
     """
     path = str(warehouse) if "://" in str(warehouse) else str(Path(warehouse).absolute())
-    asked = _options(path, reader, token)
-    with open_source(DataSourceOptions(asked)) as source:
-        views = {f"{prefix}{name.replace('.', '_')}": name for name in source.visible()}
-    for view, name in views.items():
-        frame = spark.read.format("corollary").options(**asked, relation=name).load()
-        frame.createOrReplaceTempView(view)
     spark.udtf.register(QUERY_FUNCTION, cast(Any, udtf)(CorollaryQuery, useArrow=False))
-    return list(views)
+    spark.udtf.register(PARTS_FUNCTION, cast(Any, udtf)(CorollaryParts, useArrow=False))
+    views = []
+    with open_source(DataSourceOptions(_options(path, reader, token))) as source:
+        for name in source.visible():
+            shape = source.relation(name)
+            views.append(f"{prefix}{name.replace('.', '_')}")
+            rows, type_ = f"{ROWS_FUNCTION}_{views[-1]}", from_arrow_schema(spark_schema(shape))
+            spark.udf.register(rows, cast(Any, arrow_udf)(rows_of_parts, ArrayType(type_)))
+            asked = (path, name) if source.reader is None else (path, name, source.reader)
+            arguments = ", ".join(map(_literal, asked))
+            tasks = len(relation_parts(source, shape)) or 1
+            spark.sql(
+                f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(views[-1])} AS "  # noqa: S608 - quoted
+                f"SELECT inline({_quoted(rows)}(part)) FROM "
+                f"(SELECT /*+ REPARTITION({tasks}) */ part FROM {PARTS_FUNCTION}({arguments}))"
+            )
+    return views
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+@dataclass
+class PlannedParts(AnalyzeResult):
+    """What was planned for a use of a view; Spark hands it to the tasks."""
+
+    parts: tuple[bytes, ...] = field(default=())
+
+
+class CorollaryParts:
+    """The table function of the views: a row for each part of a relation, pickled."""
+
+    def __init__(self, planned: PlannedParts) -> None:
+        self._parts = planned.parts
+
+    @staticmethod
+    def analyze(
+        warehouse: AnalyzeArgument, relation: AnalyzeArgument, reader: AnalyzeArgument | None = None
+    ) -> PlannedParts:
+        """Plan what is read, as of the last commit."""
+        given = _options(str(warehouse.value), None if reader is None else reader.value, None)
+        with open_source(DataSourceOptions({**given, "relation": str(relation.value)})) as source:
+            shape = source_shape(source)
+            parts = [pickle.dumps((each, shape)) for each in relation_parts(source, shape)]
+        return PlannedParts(StructType().add("part", BinaryType()), parts=tuple(parts))
+
+    def eval(self, *_: str) -> Iterator[tuple[bytes]]:
+        """Yield the parts."""
+        yield from ((each,) for each in self._parts)
+
+
+def rows_of_parts(parts: pa.Array) -> pa.Array:
+    """Return the rows of each part as an array of structs; Spark calls it in tasks."""
+    planned = [pickle.loads(each) for each in parts.to_pylist()]  # noqa: S301 - our own made it
+    schema = spark_schema(planned[0][1])
+    tables = [
+        pa.Table.from_batches(list(spark_batches(part.tables(), shape)), schema)
+        for part, shape in planned
+    ]
+    offsets = pa.array(np.cumsum([0, *(each.num_rows for each in tables)]), pa.int32())
+    columns = [each.combine_chunks() for each in pa.concat_tables(tables).columns]
+    structs = pa.StructArray.from_arrays(columns, fields=list(schema))
+    return pa.ListArray.from_arrays(offsets, structs)
 
 
 def _options(path: str, reader: str | None, token: str | None) -> dict[str, str]:

@@ -12,10 +12,12 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pyspark.errors.exceptions.connect import SparkException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import SparkSession
 
 import corollary
@@ -37,6 +39,7 @@ degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
 far(x, y) :- path(x, y), !edge(x, y), x != y.
 """
 VIEWS = ("path", "degree", "far")
+Result = TypeVar("Result")
 
 
 def main(what: str) -> None:
@@ -83,20 +86,21 @@ def follow(spark: SparkSession) -> None:
                 for doc, order in orders
             ]
             arrive(place / "arrivals", f"{number}.json", *rows)
-            found = patiently(spark, place)
+            arrivals, warehouse = place / "arrivals", place / "warehouse"
+            found = patiently(partial(follow_documents, spark, arrivals, warehouse))
             assert found["answer"] == answers[number], found
         assert found["refused"] == set()
 
 
-def patiently(spark: SparkSession, place: Path) -> dict[str, set[tuple[Any, ...]]]:
-    """Follow documents; try again if a busy machine has kept the server's worker from starting.
+def patiently(work: Callable[[], Result]) -> Result:
+    """Do something; try again if a busy machine has kept a worker of the server from starting.
 
     Spark waits ten seconds for the process that receives batches, and nobody can change that.
     """
     for _ in range(4):
         try:
-            return follow_documents(spark, place / "arrivals", place / "warehouse")
-        except SparkException as error:
+            return work()
+        except SparkConnectGrpcException as error:
             if "failed to connect back" not in str(error):
                 raise
     raise AssertionError("The worker has not started.")
@@ -110,17 +114,17 @@ def read_and_write(spark: SparkSession) -> None:
             db.load(text=PROGRAM)
             frame = spark.createDataFrame([(1, 2), (2, 3)], "x long, y long")
             frame.write.format("corollary").mode("append").options(relation="edge").save(path)
-            source = spark.read.format("corollary")
-            found = source.options(relation="path").load(path).collect()
+            found = spark.read.format("corollary").options(relation="path").load(path).collect()
             assert sorted(map(tuple, found)) == [(1, 2), (1, 3), (2, 3)], found
-            assert source.options(query="far(x, y)").load(path).collect() == [(1, 3)]
+            asked = spark.read.format("corollary").options(query="far(x, y)")
+            assert asked.load(path).collect() == [(1, 3)]
             changes = spark.readStream.format("corollary").options(
                 relation="edge", readChangeFeed="true", startingVersion=0
             )
             writer = changes.load(path).selectExpr("x + 10 AS x", "y + 10 AS y").writeStream
             writer = writer.format("corollary").trigger(availableNow=True)
             writer = writer.options(relation="edge", checkpointLocation=f"{directory}/c")
-            writer.start(path).awaitTermination()
+            patiently(lambda: writer.start(path).awaitTermination())
             assert db.relation("far").rows() == [(1, 3), (11, 13)]
             assert "t_far" in corollary.spark.attach(spark, path, "t_")
             assert spark.sql("SELECT COUNT(*) AS n FROM t_far").collect() == [(2,)]
