@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PythonException
 
 import corollary
 from corollary.core.arrow import schema_of
@@ -165,6 +166,15 @@ def test_frames_that_do_not_fit(db: Database, case: str) -> None:
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
     assert "a value beyond" not in case or "Row 3 of the table does not fit" in messages[1]
+
+
+def test_workers_that_lack_the_package(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise PythonException("ModuleNotFoundError: No module named 'corollary'")
+
+    monkeypatch.setattr(Frame, "mapInArrow", fail)
+    with db.transaction() as tx, pytest.raises(InputError, match="C0995"):
+        tx.insert("q", frame(db, "q", [(1, "a")]))
 
 
 def staged(db: Database) -> list[Path]:

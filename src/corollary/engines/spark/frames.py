@@ -29,7 +29,12 @@ from corollary.core.records.record_structs import TEXT, with_records
 from corollary.core.spark_io import CORRUPT_COLUMN, display_name, spark_options
 from corollary.data_class import dataclass
 from corollary.engines.spark.frame_pins import pin_files
-from corollary.engines.spark.session import describe_jobs, local_session, require_pyspark
+from corollary.engines.spark.session import (
+    describe_jobs,
+    local_session,
+    require_package,
+    require_pyspark,
+)
 from corollary.errors import CorollaryError, InputError, redact_password
 
 if TYPE_CHECKING:
@@ -136,8 +141,10 @@ def map_frame(frame: "DataFrame", function: Callable[[pa.Table], MapResult]) -> 
 
     Raises:
         CorollaryError: the one that the function raised.
+        InputError: `C0995`, the workers lack this package.
     """
-    replies = task_replies(frame.mapInArrow(partial(_map_batches, function), "reply binary"))
+    with require_package():
+        replies = task_replies(frame.mapInArrow(partial(_map_batches, function), "reply binary"))
     found = [pickle.loads(bytes(row[0])) for row in replies]  # noqa: S301 - our own tasks made it
     for each in found:
         if isinstance(each, CorollaryError):

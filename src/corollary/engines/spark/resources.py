@@ -24,10 +24,10 @@ from corollary.engines.spark.session import (
     may_leave_machine,
     private_session,
     release_session,
+    require_package,
     run_jobs,
     worker_memory,
 )
-from corollary.errors import InputError
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -39,7 +39,6 @@ _READ_DIRECTORIES: "WeakKeyDictionary[object, Any]" = WeakKeyDictionary()
 SCRATCH_VARIABLE = "COROLLARY_SCRATCH"
 """The environment variable that names a place for the files that tasks share."""
 SCRATCH_PREFIX = "corollary-partitions"
-MISSING_PACKAGE = "No module named 'corollary"
 
 
 REQUEST_MAX_BYTES = 1 << 25
@@ -72,22 +71,9 @@ class TaskRunner:
         Raises:
             InputError: `C0995`, the workers lack this package.
         """
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-        from pyspark.errors import PySparkException
-
         run = self._run_over_rows if is_connect(self.session) else self._run_over_blocks
-        try:
-            work = partial(run, task, requests)
-            return run_jobs(self.session, title, work)
-        except (PySparkException, Py4JJavaError) as error:
-            if MISSING_PACKAGE not in str(error):
-                raise
-            raise InputError.of(
-                "C0995",
-                "The Python that runs Spark's tasks has no package `corollary`.",
-                None,
-                "install the same version there, or let `PYSPARK_PYTHON` name a Python that has it",
-            ) from None
+        with require_package():
+            return run_jobs(self.session, title, partial(run, task, requests))
 
     def close(self) -> None:
         """Let executors forget the blocks."""
@@ -158,7 +144,7 @@ def _run_broadcast(task: Task, requests: Requests, numbers: Iterable[int]) -> li
 
 def _executors_of(context: Any) -> frozenset[str]:
     """Return the names of those who run tasks; none if that cannot be found out."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
     try:
         status = context._jsc.sc().getExecutorMemoryStatus()  # noqa: SLF001 - no public way to ask

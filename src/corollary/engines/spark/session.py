@@ -190,6 +190,29 @@ def describe_jobs(session: "SparkSession", text: str, *tags: str) -> Iterator[No
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
+@contextmanager
+def require_package() -> Iterator[None]:
+    """Report that the Python of tasks lacks this package.
+
+    Raises:
+        InputError: `C0995`.
+    """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if "No module named 'corollary" not in str(error):
+            raise
+        raise InputError.of(
+            "C0995",
+            "The Python that runs Spark's tasks has no package `corollary`.",
+            None,
+            "install the same version there, or let `PYSPARK_PYTHON` name a Python that has it",
+        ) from None
+
+
 def run_jobs(
     session: "SparkSession",
     text: str,
