@@ -3,6 +3,7 @@
 | figure | how it is taken |
 |---|---|
 | load | files of Parquet into a warehouse, committed; what Spark's workers use is counted |
+| load/write | the same sums joined, grouped and written by Spark alone, warm: processor time |
 | memory | the driver's Python process at its peak, anonymous, over the whole run |
 | change | the median of six transactions of 1,000 rows: clock, processor, jobs, bytes |
 | recompute/change | the same change, the sums computed anew, dry: processor time |
@@ -38,6 +39,7 @@ GROWTH_SIZES = {100_000_000: 10_000_000}
 MEMORY_SIZES = {100_000_000: 20_000_000}
 """The sizes that are compared."""
 DISK_BYTES_A_ROW = 150
+LOAD_BARS = {10_000_000: 3.0}
 RATIO_BARS = {20_000_000: 5.0, 100_000_000: 20.0}
 GROWTH_BAR = 1.5
 MEMORY_BAR = 1.3
@@ -78,6 +80,9 @@ def figures(rows: int, per_core: int, found: dict[str, Any]) -> Iterator[Figure]
     about = f"{load['wall']:.1f} s on the clock; {_jobs(load)}; {rows / load['processor']:,.0f}/s"
     name = f"{label}: load"
     yield Figure(name, load["processor"], "s", None, about, differences=wrong)
+    write = found["write"]["processor"]
+    about = f"{write:.1f} s"
+    yield Figure(f"{label}: load/write", load["processor"] / write, "x", LOAD_BARS.get(rows), about)
     about = f"driver at its peak; Java {size(found['java'])}"
     yield Figure(f"{label}: memory", found["memory"] / 1e6, "MB", None, about)
     about = f"{change['wall']:.2f} s on the clock; {_jobs(change)}"
