@@ -52,6 +52,9 @@ SPARE_TABLES_MAX = 64
 class RemoteSteps(Protocol):
     """Runs steps outside this process; it returns None where this process has to."""
 
+    def is_due(self, step: plans.Derive) -> bool:
+        """Whether a step should be run there: then nothing is fetched for it."""
+
     def derive(self, step: plans.Derive, context: RunContext) -> tuple[Any, int] | None:
         """Return the tuples of a step, and the leads' size; it may defer what is aggregated."""
 
@@ -188,6 +191,8 @@ class PreparedPlan:
             return ()
         prefetch = Prefetch()
         if isinstance(step, plans.Derive):
+            if self._elsewhere is not None and self._elsewhere.is_due(step):
+                return ()
             self._derivation(step).look_ahead(prefetch)
         else:
             from corollary.engines.local.evaluation.aggregation.accumulate import unfetched_records

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import corollary
+from corollary.core.plans import Derive
 from corollary.core.states import State
 from corollary.database.database import Database, state_of
 from corollary.database.forecast import forecast_for_database
 from corollary.engines.local.evaluation import pipelines, prefetch
+from corollary.engines.local.prepared_plan import PreparedPlan
 from corollary.engines.spark.engine import SparkEngine
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.relation import files, source
@@ -384,3 +387,12 @@ def said(db: Database, changed: str) -> str:
         each for each in print_forecast(forecast).splitlines() if each.startswith("partitions are")
     )
     return line
+
+
+def test_nothing_is_fetched_for_what_runs_elsewhere() -> None:
+    """A query of Spark SQL reads what it needs, however few tuples lead it."""
+    prepared = object.__new__(PreparedPlan)
+    prepared._context = SimpleNamespace(is_remote=True)  # type: ignore[assignment]
+    prepared._elsewhere = SimpleNamespace(is_due=lambda _: True)  # type: ignore[assignment]
+    prepared._derivations = {}
+    assert prepared.ask(Derive("p", ())) == ()

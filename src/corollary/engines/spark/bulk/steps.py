@@ -134,9 +134,7 @@ class SparkSteps:
         The tuples of a step that are only aggregated are not made: the aggregation has one query.
         """
         self._deferred.pop(step.target, None)
-        if id(step) in self._faulty or not self._types[step.target]:
-            return None
-        if not any(map(self._is_due, step.pipelines)):
+        if not self.is_due(step):
             return None
         pipelines = [each for each in step.pipelines if self._lead_size(each)]
         led = sum(map(self._lead_size, pipelines))
@@ -163,6 +161,12 @@ class SparkSteps:
             self._faulty.add(id(step))
             return None
         return found[0], led
+
+    def is_due(self, step: Derive) -> bool:
+        """Whether a step reads partitions, and much of them, and has not met missing values."""
+        if id(step) in self._faulty or not self._types[step.target]:
+            return False
+        return any(map(self._is_due, step.pipelines))
 
     def _lead_size(self, pipeline: Pipeline) -> int:
         lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
