@@ -11,6 +11,7 @@ STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 SECONDS := build/test-seconds.json
+SPARK41 := build/spark41
 WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
@@ -34,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-seconds test-integration test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-seconds test-integration test-spark41 test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +58,17 @@ test-seconds: $(STAMP) ## check that no test of the last `make test` takes more 
 
 test-integration: $(STAMP) ## run what is slow, and Spark, PostgreSQL, objects, servers, the page, docs, bench
 	$(PYTEST) $(WORKERS) -m "(integration or slow) and not (crash or smoke)" $(ARGS)
+
+test-spark41: $(SPARK41)/.installed ## run a few tests of Spark with the oldest version that is supported
+	PYTHONPATH=$(CURDIR)/src $(SPARK41)/bin/python -m pytest -q -m smoke tests/spark $(ARGS)
+
+# The environment of the other tests, but for PySpark.
+$(SPARK41)/.installed: $(STAMP)
+	$(BIN)/python -m venv $(SPARK41)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		"$$($(SPARK41)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/other.pth"
+	$(SPARK41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyspark==4.1.1
+	@touch $@
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
 	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)

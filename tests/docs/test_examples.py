@@ -45,7 +45,7 @@ from corollary.serve.server_file import SERVER_FILE
 from support.command_line import COMMAND
 from support.paths import REPOSITORY
 
-ON_SPARK = {"documents.md", "python.md", "streaming.md"}
+ON_SPARK = {"documents.md", "python.md", "spark.md", "streaming.md"}
 """Documents whose examples start a session in this process."""
 README = REPOSITORY / "README.md"
 DOCUMENTS = sorted((REPOSITORY / "docs").rglob("*.md"))

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.paths import REPOSITORY
 
@@ -70,6 +71,34 @@ def test_the_image_copies_what_there_is() -> None:
     for line in (DEPLOY / "Dockerfile").read_text().splitlines():
         if found := re.match(r"COPY (.+) \S+$", line):
             assert all((REPOSITORY / each).exists() for each in found[1].split()), line
+
+
+def test_kubernetes_shares_no_volume() -> None:
+    """What the objects name is there, and no volume is one that several pods write."""
+    text = (DEPLOY / "kubernetes.yaml").read_text()
+    objects = {each["kind"]: each for each in yaml.safe_load_all(text)}
+    assert "ReadWriteMany" not in text
+    assert "PersistentVolumeClaim" not in objects
+    pod = objects["Job"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert [each.keys() for each in pod["spec"]["volumes"]] == [{"name", "emptyDir"}]
+    assert objects["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    assert pod["spec"]["serviceAccountName"] == objects["ServiceAccount"]["metadata"]["name"]
+    *settings, application, warehouse, placement = container["args"]
+    assert (DEPLOY / Path(application).name).exists()
+    assert (warehouse, placement) == ("$(WAREHOUSE)", "--placement=partitions")
+    conf = dict(
+        each.removeprefix("--conf=").split("=", 1)
+        for each in settings
+        if each.startswith("--conf=")
+    )
+    service = {each["name"]: str(each["port"]) for each in objects["Service"]["spec"]["ports"]}
+    assert service == {
+        "driver": conf["spark.driver.port"],
+        "blocks": conf["spark.driver.blockManager.port"],
+    }
+    known = {each["name"] for each in container["env"]} | {"WAREHOUSE"}
+    assert {*re.findall(r"\$\((\w+)\)", " ".join(container["args"]))} <= known
 
 
 def test_scripts_say_what_they_do() -> None:

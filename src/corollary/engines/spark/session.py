@@ -16,7 +16,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from corollary.core.engine import parse_memory
@@ -105,7 +105,10 @@ def private_session(spark: "SparkSession | None") -> "SparkSession":
     """
     require_pyspark()
     original = local_session() if spark is None else spark
-    session = original.newSession()
+    # On Connect, Spark 4.1 and 4.2 have no sessions without the state of another.
+    known: Any = original
+    has_new = hasattr(known, "newSession")
+    session: SparkSession = known.newSession() if has_new else known.cloneSession()
     shuffles = (
         original.conf.get(SHUFFLE_PARTITIONS) or "2"
     )  # a session that is passed knows its cluster
