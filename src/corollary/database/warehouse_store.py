@@ -177,7 +177,7 @@ class WarehouseStore:
         past = WarehouseStore(self.warehouse, self._new_engine, self._frames)
         past._is_on_demand = True
         past.restore(state, number)
-        weakref.finalize(state, state.engine.close)
+        weakref.finalize(state, _close_unused, state.engine)
 
     def program_at(self, commit: Commit) -> LoadedProgram:
         """Return the program in force at a commit."""
@@ -588,6 +588,11 @@ class WarehouseStore:
         if self._query_log is not None:
             self._query_log.flush()
         self.warehouse.close()
+
+
+def _close_unused(engine: Engine) -> None:
+    with suppress(Exception):  # its session may have ended before
+        engine.close()
 
 
 def _owner(payload: str) -> str:

@@ -116,8 +116,8 @@ class FileRows:
         return self.tasks.run(f"use {self.relation.name}", use, self.files)
 
     def portions(self) -> Sequence[Portion]:
-        """Return what yields the tuples of each file, in the order of rows in it."""
-        return [partial(_read_rows, each, self.relation) for each in self.files]
+        """Return what yields the tuples of each file; a change without any needs none."""
+        return [partial(_read_rows, each, self.relation) for each in self.files if len(self)]
 
 
 @dataclass(frozen=True, slots=True)
