@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from corollary.errors import CorollaryError
 from corollary.serve.tokens import TokenStore
 from corollary.spark import writing
 from corollary.spark.source import CorollarySource
+from corollary.warehouse import warehouse
 from corollary.warehouse.catalog.retention import list_intents
 
 PROGRAM = """
@@ -175,3 +177,26 @@ def test_what_does_not_fit_changes_nothing(what: str, db: Database, path: str) -
     table, options, code = REFUSED[what]
     assert f"error[{code}" in refusal(path, table, **options)
     assert (db.commits, left_over(db, path)) == (1, [])
+
+
+def test_every_catalog_and_store(
+    places: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks need the files only, which may be objects."""
+    monkeypatch.setattr(writing, "INLINE_ROWS", 0)
+    monkeypatch.setattr(warehouse, "INLINE_BYTES", 0)
+    path = places()
+    with corollary.open(path, engine="local") as db:
+        db.load(text=PROGRAM)
+        write(path, edges((1, "a"), (7, None)), edges((8, "b")), relation="edge")
+        write(path, edges((1, "a"), op="d"), relation="edge", op="op")
+        assert rows(db, "edge") == Counter([(7, None), (8, "b")])
+    asked = source(path, relation="edge")
+    reader = asked.reader(asked.schema())
+    found = [
+        row
+        for part in pickle.loads(pickle.dumps(reader.partitions()))
+        for batch in reader.read(part)
+        for row in batch.to_pylist()
+    ]
+    assert sorted(row["x"] for row in found) == [7, 8]
