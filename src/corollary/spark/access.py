@@ -29,26 +29,12 @@ from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.warehouse import Warehouse
 
-OPTIONS = {
-    "path": "the warehouse",
-    "relation": "what is read or written",
-    "query": "a question in SQL, or a goal, instead of a relation",
-    "versionAsOf": "the commit that is read",
-    "timestampAsOf": "the last commit that is not after this time",
-    "readChangeFeed": "whether changes are read",
-    "startingVersion": "the first commit whose changes are read",
-    "endingVersion": "the last one",
-    "maxRowsPerTrigger": "about how many changed rows a micro-batch has",
-    "reader": "as whom: what was granted to this name",
-    "token": "of whoever reads or writes",
-    "records": "`struct` or `text`",
-    "op": "the column with the operation of a row that is written",
-    "order": "the column that rows with operations are ordered by",
-    "checkpointLocation": "of a stream that writes",
-    "txnAppId": "the name of a stream, instead of the id of its checkpoint; or of what writes",
-    "txnVersion": "the number of a write: one of the same name and number is made once",
-}
-"""The options, by their names as they are documented; upper and lower case are the same."""
+OPTIONS = (
+    *("path", "relation", "query", "versionAsOf", "timestampAsOf", "reader", "token", "records"),
+    *("readChangeFeed", "startingVersion", "endingVersion", "maxRowsPerTrigger"),
+    *("op", "order", "checkpointLocation", "txnAppId", "txnVersion"),
+)
+"""The options by their names as they are documented; upper and lower case are the same."""
 _NAMES = {name.lower(): name for name in OPTIONS}
 _KEPT = ("path", "relation", "reader", "token", "records")
 
