@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,42 @@ def test_spark_submit(tmp_path: Path) -> None:
     submit = f'spark-submit --master "$SPARK_MASTER" --conf spark.executor.memory=1g {application}'
     assert on_a_cluster(tmp_path, "sh", "-c", submit) == PRINTED
     assert (tmp_path / "warehouse/tables/reached/_delta_log").is_dir()
+
+
+PACKED = """
+import sys
+from pyspark.sql import SparkSession
+import corollary
+spark = SparkSession.builder.getOrCreate()
+numbers = spark.sparkContext.parallelize(range(2), 2)
+print(*{each for each in numbers.map(lambda _: __import__("corollary").__file__).collect()})
+with corollary.open(sys.argv[1], spark=spark, placement="partitions") as db:
+    db.load(text=".decl e(x: number) .decl p(x: number) p(x + 1) :- e(x).")
+    with db.transaction() as tx:
+        tx.insert("e", [(1,), (2,)])
+    print(sorted(db.relation("p").rows()))
+"""
+
+
+@pytest.mark.long
+def test_a_packed_environment(tmp_path: Path) -> None:
+    """Workers run the Python of an archive, and the package that is in it."""
+    shutil.copytree(REPOSITORY / "src/corollary", tmp_path / "environment/lib/corollary")
+    python = tmp_path / "environment/bin/python"
+    python.parent.mkdir()
+    own = 'PYTHONPATH="$(cd "$(dirname "$0")/../lib" && pwd):$PYTHONPATH"'
+    python.write_text(f'#!/bin/sh\nexport {own}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    archive = shutil.make_archive(str(tmp_path / "environment"), "gztar", tmp_path / "environment")
+    (tmp_path / "packed.py").write_text(PACKED)
+    submit = (
+        'spark-submit --master "$SPARK_MASTER" --conf spark.executor.memory=1g '
+        f"--archives {archive}#environment --conf spark.pyspark.driver.python={sys.executable} "
+        "--conf spark.pyspark.python=./environment/bin/python packed.py warehouse"
+    )
+    packages, rows = on_a_cluster(tmp_path, "sh", "-c", f"unset PYSPARK_PYTHON; {submit}")
+    assert all("/work-" in each and "/environment/lib/" in each for each in packages.split())
+    assert rows == "[(2,), (3,)]"
 
 
 @pytest.mark.long
