@@ -77,6 +77,9 @@ from corollary.engines.spark.relation.handle import RemoteTuples
 from corollary.engines.spark.relation.partitioning import Partitioning
 from corollary.sqlgen.compiled import NotCompiled
 
+READ_DIVISOR = 4
+"""A relation that lacks an order is read as a whole if a step needs so large a part of it."""
+
 
 class SparkSteps:
     """Runs steps of one plan by Spark SQL, where they read much of what is in partitions.
@@ -177,11 +180,25 @@ class SparkSteps:
         if not any(self._is_remote(each) for each in sources_of(pipeline)):
             return False
         size = self._lead_size(pipeline)
-        if self._queries.is_forced:
+        if self._queries.is_forced or not 0 < size < BULK_MIN_TUPLES:
             return size > 0
-        return size >= BULK_MIN_TUPLES or (
-            size > 0 and self._estimates.flow(pipeline).most >= BULK_MIN_FRAME_ROWS
-        )
+        rows = self._estimates.flow(pipeline).most
+        return rows >= min(BULK_MIN_FRAME_ROWS, self._least_unarranged(pipeline) // READ_DIVISOR)
+
+    def _least_unarranged(self, pipeline: Pipeline) -> int:
+        """Return the size of the smallest large relation with no set for a probe by few columns.
+
+        To look its tuples up, all of them would have to be arranged first.
+        """
+        found = [BULK_MIN_FRAME_ROWS * READ_DIVISOR]
+        for stage in pipeline.stages:
+            if isinstance(stage, Probe) and stage.bound and self._is_large(stage.source):
+                contents = contents_in(self._tables[stage.source.relation], stage.source.state)
+                assert contents is not None
+                files = contents.files_of(stage.source.state)
+                if not any(each.lead in stage.bound for each in files.sets):
+                    found.append(files.size)
+        return min(found)
 
     def _is_remote(self, reference: Reference) -> bool:
         return self._tables[reference.relation].is_remote(reference.state)
