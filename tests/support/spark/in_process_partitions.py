@@ -39,6 +39,9 @@ class RowsElsewhere(LocalTable):
     overlap = 0
     """So many rows are in both of them."""
 
+    def __len__(self) -> int:
+        return self.rows.num_rows + min(self.overlap, -(-self.rows.num_rows // 2))
+
     @property
     def is_distributed(self) -> bool:
         return True
