@@ -6,7 +6,6 @@ from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import CompareWindows, Derive, Plan, Total, Window
 from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
-from corollary.engines.spark.bulk.semi_joins import SEMI_JOIN_RATIO, find_semi_joins
 from corollary.engines.spark.bulk.step_queries import derive_query, group_query, window_query
 from corollary.sqlgen.compiled import NotCompiled
 
@@ -65,8 +64,6 @@ class SparkNotes:
         if not leads or not self._types[step.target]:
             return ""
         why = self._why(source for each in pipelines for source in sources_of(each))
-        if keyed := self._partitioned(filter(None, map(self._looked_up, pipelines))):
-            why += f", {' and '.join(f'`{each}`' for each in keyed)} looked up by keys"
         readers = self._readers(step)
         if readers and not any(self._reason(each, step.pipelines[0]) for each in readers):
             names = ", ".join(each.target for each in readers)
@@ -75,14 +72,6 @@ class SparkNotes:
             return self._said("its only column is summed", why)
         found = derive_query(step, self._types, {})
         return self._said(found.reason if isinstance(found, NotCompiled) else "", why)
-
-    def _looked_up(self, pipeline: Pipeline) -> Reference | None:
-        """Return a relation of which a pipeline reads a few tuples, as far as sizes are known."""
-        for source, (join, *_) in find_semi_joins(pipeline).items():
-            lead, size = self._size_of(join.lead), self._size_of(source) or 0
-            if lead is not None and size >= SEMI_JOIN_RATIO * lead:
-                return source
-        return None
 
     def _fused_with(self, relation: str) -> Derive | None:
         """Return the step that derives a relation, if it is fused with those that read it."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KEY = "key"
 
 SEMI_JOIN_RATIO = 4
-"""A relation with so many times as many tuples as the one that leads is not read as a whole."""
+"""The column has so many times as many values as tuples lead; else the relation is read whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,18 +348,20 @@ class SparkSteps:
 
     def _semi_joins(self, pipeline: Pipeline) -> dict[Reference, SemiJoin]:
         """Return how a pipeline reads relations that are much larger than the one that leads."""
-        size = SEMI_JOIN_RATIO * self._lead_size(pipeline)
-        return {
-            source: join
-            for source, joins in find_semi_joins(pipeline).items()
-            if self._tables[source.relation].size(source.state) >= size
-            if (join := next(filter(partial(self._has_set, source), joins), None)) is not None
-        }
+        values = SEMI_JOIN_RATIO * self._lead_size(pipeline)
+        found = {}
+        for source, joins in find_semi_joins(pipeline).items():
+            is_good = partial(self._is_selective, source, values)
+            if (join := next(filter(is_good, joins), None)) is not None:
+                found[source] = join
+        return found
 
-    def _has_set(self, source: Reference, join: SemiJoin) -> bool:
-        """Whether a relation has partitions by the column of a semi-join, or gets them."""
+    def _is_selective(self, source: Reference, values: int, join: SemiJoin) -> bool:
+        """Whether the column of a semi-join has so many values, and partitions, or gets them."""
         contents = contents_in(self._tables[source.relation], source.state)
         if contents is None:
+            return False
+        if contents.files_of(source.state).least_distinct(join.column) < values:
             return False
         if source.relation in self._held and contents.staged is None:
             contents.table.arrangement(contents.table.order_for((join.column,)))

@@ -323,6 +323,12 @@ class PartitionedFiles:
         estimates = [self._distinct(column) for column in range(len(self.relation.types))]
         return tuple(min(each, self.size) for each in estimates)
 
+    def least_distinct(self, column: int) -> int:
+        """How many distinct values a column has at least, about: those of its fullest partition."""
+        if any(each.lead == column for each in self.sets):
+            return self._distinct(column)
+        return int(self.sets[0].figures.distinct[:, column].max(initial=0))
+
     def _distinct(self, column: int) -> int:
         own = next((each for each in self.sets if each.lead == column), self.sets[0])
         for part in (own, self.sets[0]):
