@@ -51,13 +51,13 @@ def jobs(spark: Any) -> int:
     return max((found.apply(at).jobId() for at in range(found.size())), default=-1) + 1
 
 
-def first_and_size(request: bytes) -> bytes:
-    return b"%s %d" % (request[:1], len(request))
-
-
 @pytest.mark.parametrize("most", [resources.REQUEST_MAX_BYTES, 0])
 def test_each_task_gets_its_request(spark: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It travels with the task, or with the function if it is very large."""
+
+    def first_and_size(request: bytes) -> bytes:
+        return b"%s %d" % (request[:1], len(request))
+
     monkeypatch.setattr(resources, "REQUEST_MAX_BYTES", most)
     runner = resources.TaskRunner(spark)
     for numbers in ((5, 0, 9), (33,), (1,)):

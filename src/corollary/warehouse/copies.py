@@ -11,7 +11,7 @@ import pyarrow as pa
 from corollary.analysis.bags import COPIES_COLUMN
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
-from corollary.core.engine import LocalTable, MapResult, Portion, TableHandle
+from corollary.core.engine import Engine, LocalTable, MapResult, Portion, TableHandle, Tuples
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -419,3 +419,10 @@ class _ChangedCopies:
     def portions(self) -> Sequence[Portion] | None:
         """Return what yields the rows in tasks; None if they are here."""
         return self._rows.portions()
+
+
+def apply_counts(engine: Engine, relation: str, change: Sequence[Tuples]) -> None:
+    """Replace counts: the tuples to remove, and those to add."""
+    for apply, rows in zip((engine.delete, engine.insert), change, strict=True):
+        if len(rows):
+            apply(relation, rows)

@@ -19,12 +19,12 @@ from corollary.core.program import NormalProgram, Relation
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
 from corollary.database.program.parts import MANUAL_PART, find_agreeing, relations_with_parts
-from corollary.database.writing.task_changes import apply_counts, change_counts
 from corollary.errors import InputError
 from corollary.warehouse.copies import (
     CopiesHandle,
     CountChange,
     Counts,
+    apply_counts,
     change_of_counts,
     known_counts,
     split_counts,
@@ -141,6 +141,8 @@ class _PartOperations:
         If some rows are outside of this process, that is done in tasks.
         """
         if any(rows.is_distributed for _, rows in self.operations):
+            from corollary.database.writing.task_changes import change_counts
+
             there = [engine.handle(each) for each in others]
             return change_counts(engine, self.relation, self.shape, self.operations, there)
         change = CountChange.of([(sign, rows.table()) for sign, rows in self.operations])

@@ -26,7 +26,6 @@ from corollary.database.program.parts import (
     working_copy,
 )
 from corollary.database.writing.bag_operations import BagChanges
-from corollary.database.writing.task_changes import find_keys
 from corollary.errors import Diagnostic, InputError
 from corollary.maintain.base_plans import (
     plan_intersections,
@@ -263,6 +262,8 @@ def _find_by_key(
         return ()
     relation = program.relations[target]
     if getattr(operation.rows, "is_distributed", False):
+        from corollary.database.writing.task_changes import find_keys
+
         assert engine.tasks is not None
         held = engine.handle(target)
         return find_keys(engine.tasks, relation, held, operation.rows, operation.key)

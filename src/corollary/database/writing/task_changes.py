@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from corollary.core.arrow import empty_table
 from corollary.core.arrow_buffers import bool_array, index_array
-from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool, Tuples
+from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.warehouse.copies import (
     CountChange,
+    apply_counts,
     change_of_counts,
     known_counts,
     with_counts,
@@ -198,10 +199,3 @@ def rows_in(
         files += [write_rows(directory.path, each) for each in here]
         return FileRows(relation, files, tasks, directory)
     return pa.concat_tables([FileRows(relation, files, tasks).table(), *here])
-
-
-def apply_counts(engine: Engine, relation: str, change: Sequence[Tuples]) -> None:
-    """Replace counts: the tuples to remove, and those to add."""
-    for apply, rows in zip((engine.delete, engine.insert), change, strict=True):
-        if len(rows):
-            apply(relation, rows)

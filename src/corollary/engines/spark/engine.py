@@ -210,7 +210,8 @@ class SparkEngine(LocalEngine):
     def close(self) -> None:
         """Remove all files that no frame reads, and release the session."""
         release_frames()
-        self._resources.close([each for each in framed_handles() if each in self._handles])
+        own = set(map(id, self._handles))
+        self._resources.close([each for each in framed_handles() if id(each) in own])
 
     def _remote_steps(self, plan: Plan, tables: Mapping[str, Table]) -> "SparkSteps | None":
         if self._execution is not Execution.SPARK or not self._has_partitions(plan):
