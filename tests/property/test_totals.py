@@ -223,7 +223,7 @@ def test_records_follow_changes_of_few_and_of_many_rows(rows: str, body: str, mo
             tx.insert("t", list(present.values()))
             tx.insert("k", [(each,) for each in known])
         db.load(text=TABLES + RECORDS.format(rows=rows, body=body))
-        for _ in range(40):
+        for _ in range(25):
             gone = random.sample(sorted(present), min(len(present), random.randint(0, most)))
             came = [record_row(random) for _ in range(random.randint(0, most))]
             flipped = {random.randint(0, 99) for _ in range(most)}
