@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.verify import verify
 from corollary.engines import scratch_directory
 from corollary.engines.spark import resources, stratum
-from corollary.engines.spark.jobs import Task
+from corollary.engines.spark.jobs import Requests, Task
 from corollary.engines.spark.relation import (
     change_files,
     handle,
@@ -66,14 +66,14 @@ class Machines:
         for each in self._paths.values():
             each.mkdir()
 
-    def run(self, task: Task, numbers: Sequence[int], title: str) -> list[bytes]:
+    def run(self, task: Task, requests: Requests, title: str) -> list[bytes]:
         """Run tasks on one machine and the other."""
         found = []
-        for number in numbers:
+        for number in requests:
             machine = ("first", "second")[(number + sum(self.tasks.values())) % 2]
             self.tasks[machine] += 1
             with self._on(machine):
-                found += run_here(task, [number], title)
+                found += run_here(task, {number: requests[number]}, title)
         return found
 
     @contextmanager
