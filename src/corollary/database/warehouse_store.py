@@ -21,6 +21,7 @@ from corollary.core.logic import Literal
 from corollary.core.once import in_order, stored_relations
 from corollary.core.plans import WORKING_SEPARATOR, watched_relation
 from corollary.core.program import Relation
+from corollary.core.recorder import job_group
 from corollary.core.states import CHANGES, State
 from corollary.database.changes import Change, Changes, virtual_changes
 from corollary.database.counters import Stats
@@ -538,7 +539,8 @@ class WarehouseStore:
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
         counts = relations_of_counts(state.loaded.normal)
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
-        return publisher.publish_all(relations, number, history)
+        with job_group(self.location, number):
+            return publisher.publish_all(relations, number, history)
 
     # --- folding -------------------------------------------------------------------------------
 
