@@ -35,23 +35,21 @@ from corollary.core.pipeline import (
 )
 from corollary.core.plans import (
     Accumulate,
-    Call,
     CompareWindows,
     Derive,
     Judge,
     Loop,
     Overrun,
-    PlacedCall,
     Plan,
     RecordTrace,
     Step,
     StoreRelation,
     When,
     Within,
+    called_procedures,
     references_read,
     relations_written,
     relations_written_by,
-    steps_inside,
     steps_of,
 )
 from corollary.core.states import State
@@ -151,13 +149,7 @@ def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
 
 def part_of(plan: Plan, step: Step) -> Plan:
     """Return a plan with one step, and with the procedures that it calls."""
-    found: dict[str, tuple[Step, ...]] = {plan.main: (step,)}
-    work = [plan.main]
-    while work:
-        for each in steps_inside(found[work.pop()]):
-            if isinstance(each, Call | PlacedCall) and each.procedure not in found:
-                found[each.procedure] = plan.procedures[each.procedure]
-                work.append(each.procedure)
+    found = {plan.main: (step,), **called_procedures(plan, (step,))}
     local = {name: names for name, names in plan.locals.items() if name in found}
     return Plan(found, {}, main=plan.main, locals=local)
 

@@ -507,6 +507,21 @@ def steps_inside(steps: Iterable[Step], *, with_fallbacks: bool = True) -> Itera
                 pass
 
 
+def called_procedures(
+    plan: Plan, steps: Iterable[Step], *, with_placed: bool = True
+) -> dict[str, tuple[Step, ...]]:
+    """Return the procedures that steps call, and these in turn, perhaps without placed calls."""
+    calls = Call | PlacedCall if with_placed else Call
+    found: dict[str, tuple[Step, ...]] = {}
+    work = [steps]
+    while work:
+        for step in steps_inside(work.pop()):
+            if isinstance(step, calls) and step.procedure not in found:
+                found[step.procedure] = plan.procedures[step.procedure]
+                work.append(found[step.procedure])
+    return found
+
+
 def pipelines_of(plan: Plan, *, with_fallbacks: bool = True) -> Iterator[Pipeline]:
     """Yield every pipeline of a plan, perhaps without those that run beyond a budget."""
     for steps in plan.procedures.values():

@@ -36,13 +36,13 @@ class Placer:
         is_forced: whether all relations are in partitions.
         memory: the bytes that the tuples of other relations may take on the driver; None for any
             number.
-        worker_memory: the bytes that a worker may hold; None for `WORKER_MEMORY`.
+        worker_memory: the bytes that a worker may hold; 0 for `WORKER_MEMORY`.
         headroom: the bytes that tables there may still grow by until they are measured again.
     """
 
     is_forced: bool = False
     memory: int | None = None
-    worker_memory: int | None = None
+    worker_memory: int = 0
     headroom: int = -1
 
     @property

@@ -173,6 +173,8 @@ class SparkResources:
         self._session: SparkSession | None = None
         self._runner: TaskRunner | None = None
         self._directory: ScratchDirectory | ScratchObjects | None = None
+        self._worker_memory: int | None = None
+        """What a session was asked once: the settings of executors do not change."""
 
     @property
     def session(self) -> "SparkSession":
@@ -182,10 +184,12 @@ class SparkResources:
         return self._session
 
     @property
-    def worker_memory(self) -> int | None:
-        """The bytes that the settings of Spark let a worker have; None if they do not say."""
+    def worker_memory(self) -> int:
+        """The bytes that Spark lets a worker have; 0 if it does not say, or does not run yet."""
         session = self._session or self._spark
-        return None if session is None else worker_memory(session)
+        if self._worker_memory is None and session is not None:
+            self._worker_memory = worker_memory(session)
+        return self._worker_memory or 0
 
     @property
     def root(self) -> str:

@@ -302,11 +302,11 @@ def granted_memory(spark: "SparkSession | None") -> int | None:
     return parse_memory(f"{stated}M" if stated.isdigit() else stated)
 
 
-def worker_memory(session: "SparkSession") -> int | None:
-    """Return the bytes that a worker of an executor may have; None if the settings do not say."""
+def worker_memory(session: "SparkSession") -> int:
+    """Return the bytes that a worker of an executor may have; 0 if the settings do not say."""
     stated = session.conf.get("spark.executor.pyspark.memory", None)
     if not stated:
-        return None
+        return 0
     amount = parse_memory(f"{stated}M" if stated.isdigit() else stated)
     return amount // int(session.conf.get("spark.executor.cores", None) or 1)
 

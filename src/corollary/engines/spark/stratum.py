@@ -187,14 +187,7 @@ def report_run(plan: plans.Plan, records: Sequence[TaskRecorder], recorder: Reco
 
 def subplan(plan: plans.Plan, procedure: str) -> plans.Plan:
     """Return the plan of one procedure and those it calls, except calls with a placement."""
-    found: dict[str, tuple[plans.Step, ...]] = {}
-    work = [procedure]
-    while work:
-        name = work.pop()
-        if name not in found:
-            found[name] = plan.procedures[name]
-            steps = plans.steps_of(plans.Plan({name: found[name]}, {}))
-            work += [each.procedure for each in steps if isinstance(each, plans.Call)]
+    found = plans.called_procedures(plan, (plans.Call(procedure),), with_placed=False)
     part = replace(plan, procedures=found, main=procedure)
     used = {each.relation for each in plans.references_read(part)}
     used |= set(plans.relations_written(part))

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 from unittest.mock import Mock
 
-from corollary.engines.spark.jobs import assign_slots
-from corollary.engines.spark.resources import BLOCKS, TaskRunner
+from corollary.engines.spark.jobs import Execution, assign_slots
+from corollary.engines.spark.resources import BLOCKS, SparkResources, TaskRunner
 
 
 def test_partitions_are_spread_evenly_and_few_move() -> None:
@@ -67,3 +67,12 @@ def test_a_cluster_that_does_not_say_who_is_there() -> None:
     runner = runner_of([])
     runner.session.sparkContext._jsc.sc.side_effect = TypeError("JavaPackage is not callable")
     assert len(runner._placed_numbers(3)) == BLOCKS
+
+
+def test_a_session_is_asked_once_what_workers_may_have() -> None:
+    stated = {"spark.executor.pyspark.memory": "3g", "spark.executor.cores": "2"}
+    session = Mock()
+    session.conf.get = Mock(side_effect=lambda name, _: stated[name])
+    resources = SparkResources(session, None, Execution.SPARK)
+    assert [resources.worker_memory for _ in range(3)] == [3 << 29] * 3
+    assert session.conf.get.call_count == len(stated)
