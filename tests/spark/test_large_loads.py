@@ -18,7 +18,6 @@ from corollary.database.upkeep.verify import verify
 from corollary.engines.spark.relation import handle
 from corollary.errors import InputError
 from corollary.warehouse.sources import portions
-from corollary.warehouse.sources.tasks import task_reading
 from support.spark.in_process_partitions import forbid_collecting
 from support.warehouse_scenarios import store_of
 
@@ -43,9 +42,8 @@ ROWS = [(n, f'text "{n % 9}"') for n in range(400)]
 def test_sources_of_every_format(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (portions, task_reading):
-        monkeypatch.setattr(module, "PORTION_BYTES", 2000)
-        monkeypatch.setattr(module, "PARQUET_PORTION_BYTES", 1)
+    monkeypatch.setattr(portions, "PORTION_BYTES", 2000)
+    monkeypatch.setattr(portions, "PARQUET_PORTION_BYTES", 1)
     monkeypatch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
     table = pa.table({"x": [x for x, _ in ROWS], "s": [s for _, s in ROWS]})
     quoted = ((x, s.replace('"', '""')) for x, s in ROWS)

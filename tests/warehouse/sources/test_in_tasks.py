@@ -19,7 +19,7 @@ from corollary.errors import InputError
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.sources import portions
 from corollary.warehouse.sources.earlier_rows import TableRows
-from corollary.warehouse.sources.tasks import staging, task_reading
+from corollary.warehouse.sources.tasks import staging
 from support.selection import examples
 from support.source_model import FORMS, Row, Run, a_source, csv, parquet, refused
 from support.spark.in_process_partitions import InProcessTasks
@@ -46,9 +46,8 @@ def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def portion_size(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    for module in (portions, task_reading):
-        monkeypatch.setattr(module, "PORTION_BYTES", size)
-        monkeypatch.setattr(module, "PARQUET_PORTION_BYTES", size)
+    monkeypatch.setattr(portions, "PORTION_BYTES", size)
+    monkeypatch.setattr(portions, "PARQUET_PORTION_BYTES", size)
 
 
 # --- what is read -------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ from corollary.warehouse.formats import text_records
 from corollary.warehouse.formats.block_tables import BlockTables
 from corollary.warehouse.sources import portions
 from corollary.warehouse.sources.file_bounds import bounds_of, boxes_of, is_within
-from corollary.warehouse.sources.tasks import task_reading
 from support.selection import examples
 from support.source_model import Row, Run, a_source, canonical, csv, parquet
 from support.spark.in_process_partitions import share_out
@@ -326,8 +325,7 @@ def test_partitioned_warehouses_follow_files(
     with pytest.MonkeyPatch.context() as patch:
         share_out(patch, "partitions")
         patch.setattr(handle, "DISTRIBUTED_MIN_TUPLES", 1)
-        for module in (portions, task_reading):
-            patch.setattr(module, "PORTION_BYTES", 100)
+        patch.setattr(portions, "PORTION_BYTES", 100)
         follow_files(tmp_path_factory.mktemp("followed"), seed, has_key, form)
 
 

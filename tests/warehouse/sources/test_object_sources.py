@@ -16,7 +16,6 @@ from corollary.errors import InputError
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.sources import portions
-from corollary.warehouse.sources.tasks import task_reading
 from support.command_line import OK, USAGE, cli
 from support.processes.object_store_server import KEY, SECRET, ObjectStoreServer
 from support.spark.in_process_partitions import share_out
@@ -111,9 +110,8 @@ def test_sources_of_every_format(
     """What is read of objects is what is read of files, the first time and after changes."""
     if is_in_tasks:
         share_out(monkeypatch, "partitions")
-        for module in (portions, task_reading):
-            monkeypatch.setattr(module, "PORTION_BYTES", 100)
-            monkeypatch.setattr(module, "PARQUET_PORTION_BYTES", 1)
+        monkeypatch.setattr(portions, "PORTION_BYTES", 100)
+        monkeypatch.setattr(portions, "PARQUET_PORTION_BYTES", 1)
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     places: list[tuple[Path, ObjectPath | Path]] = [

@@ -46,6 +46,11 @@ class DataFile:
         return self.fingerprint[0]
 
     @property
+    def portion_bytes(self) -> int:
+        """The bytes of a portion of it."""
+        return PARQUET_PORTION_BYTES if self.format == "parquet" else PORTION_BYTES
+
+    @property
     def is_text(self) -> bool:
         """Whether it is a text in which each line, or record, can be read by itself."""
         return self.format in ("csv", "jsonl")
@@ -72,17 +77,24 @@ class Portion:
         return self.start == 0 and self.end is None
 
 
-def group_by_size(portions: Iterable[Portion], max_bytes: int) -> Iterator[list[Portion]]:
-    """Yield portions together as long as their files are small, in their order."""
+def group_by_size(portions: Iterable[Portion]) -> Iterator[list[Portion]]:
+    """Yield portions together as long as their files are small, in their order.
+
+    >>> def sizes(format_: str) -> list[int]:
+    ...     files = (DataFile(f"{at}", "", "", format_, (6_000_000, 0, 0, 0)) for at in range(10))
+    ...     return [len(group) for group in group_by_size(map(Portion, files))]
+    >>> sizes("csv"), sizes("parquet")
+    ([10], [2, 2, 2, 2, 2])
+    """
     group: list[Portion] = []
-    total = 0
+    total = 0.0
     for each in portions:
-        size = each.file.size if each.is_whole else max_bytes
-        if group and total + size > max_bytes:
+        share = each.file.size / each.file.portion_bytes if each.is_whole else 1.0
+        if group and total + share > 1:
             yield group
-            group, total = [], 0
+            group, total = [], 0.0
         group.append(each)
-        total += size
+        total += share
     if group:
         yield group
 

@@ -58,7 +58,8 @@ class KeyPartitions:
         for at in self.columns:
             found = self.partitions_of(rows, self.relation, at, _COLUMN_PARTITIONS)
             numbers = (numbers * _MIX + found) % (1 << 31)
-        numbers = (numbers * _MIX >> 15) % self.count
+        # In as few bits as they need: small integers are sorted by their digits.
+        numbers = ((numbers * _MIX >> 15) % self.count).astype(np.min_scalar_type(self.count))
         order = np.argsort(numbers, kind="stable")
         rows = rows.take(index_array(order))
         bounds = np.searchsorted(numbers[order], np.arange(self.count + 1)).tolist()

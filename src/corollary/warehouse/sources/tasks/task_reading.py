@@ -16,8 +16,6 @@ from corollary.warehouse.sources import csv_file
 from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds
 from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows
 from corollary.warehouse.sources.portions import (
-    PARQUET_PORTION_BYTES,
-    PORTION_BYTES,
     DataFile,
     Portion,
     group_by_size,
@@ -202,7 +200,7 @@ class _Job:
             self._unnamed,
             self.staging.write_pieces,
         )
-        groups = list(group_by_size(portions, PORTION_BYTES))
+        groups = list(group_by_size(portions))
         return self._tasks.run(f"read {self._spec.name}", reader, groups)
 
     def _whole(self) -> Iterator[Portion]:
@@ -210,7 +208,7 @@ class _Job:
         for each in self._files:
             if each.name in self.checksums:
                 continue
-            if each.format != "parquet" or each.size <= 2 * PARQUET_PORTION_BYTES:
+            if each.format != "parquet" or each.size <= 2 * each.portion_bytes:
                 yield Portion(each)
             else:
                 yield from _row_groups(each)
@@ -227,7 +225,7 @@ class _Job:
             asked.append(TextRange(each.path, each.shown, 0, each.size, False, is_checksum=True))
             asked += (
                 TextRange(each.path, each.shown, *ends, is_quoted)
-                for ends in divide(each.size, PORTION_BYTES)
+                for ends in divide(each.size, each.portion_bytes)
             )
             numbers[each.name] = range(start, len(asked))
         scans = self._tasks.run(f"find the records of {self._spec.name}", scan_range, asked)
@@ -269,7 +267,7 @@ def _with_names(
 
 def _is_divisible(file: DataFile, expected: ExpectedColumns) -> bool | None:
     """Return whether quotes mean anything in a text that is read by ranges; None for others."""
-    if not file.is_text or file.size <= 2 * PORTION_BYTES:
+    if not file.is_text or file.size <= 2 * file.portion_bytes:
         return None
     path, span = place_of(file.path), expected.directive.span
     with input_files.open_file(path, file.shown, span) as opened:
@@ -297,7 +295,7 @@ def _row_groups(file: DataFile) -> Iterator[Portion]:
         group = metadata.row_group(number)
         size += sum(group.column(at).total_compressed_size for at in range(group.num_columns))
         rows += group.num_rows
-        if size >= PARQUET_PORTION_BYTES or number + 1 == metadata.num_row_groups:
+        if size >= file.portion_bytes or number + 1 == metadata.num_row_groups:
             yield Portion(file, start, number + 1, before)
             start, before, size, rows = number + 1, before + rows, 0, 0
 
