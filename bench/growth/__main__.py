@@ -7,6 +7,7 @@ Spark SQL run in it.
 
 import argparse
 import json
+import shutil
 import statistics
 import sys
 from collections.abc import Callable
@@ -63,8 +64,11 @@ class Growth:
         self.step("idle", lambda: self.counted.spark.range(1).collect())
         for _ in range(TURNS):  # the last one counts: code is compiled, files are cached
             self.step("write", lambda: self.write(place))
-        with self.opened() as database:
-            self.step("load", lambda: database.run(place / "sales.dl", facts=place))
+        for name in ("first", "warehouse"):  # the same for a load
+            with self.opened(name) as database:
+                self.step("load", lambda: database.run(place / "sales.dl", facts=place))
+            self.found.setdefault("first load", self.found["load"])
+        shutil.rmtree(place / "first")
         with self.opened() as database:
             self.step("reopen", lambda: database.relation("answer").arrow())
             for turn in range(1 + TURNS):
@@ -84,9 +88,9 @@ class Growth:
             self.found[name] = max(each[name] for each in steps)
         return self.found
 
-    def opened(self) -> Database:
-        """Open the warehouse."""
-        place = self.options.directory / "warehouse"
+    def opened(self, name: str = "warehouse") -> Database:
+        """Open a warehouse."""
+        place = self.options.directory / name
         options = self.options
         return corollary.open(
             place,

@@ -81,7 +81,7 @@ def figures(rows: int, per_core: int, found: dict[str, Any]) -> Iterator[Figure]
     name = f"{label}: load"
     yield Figure(name, load["processor"], "s", None, about, differences=wrong)
     write = found["write"]["processor"]
-    about = f"{write:.1f} s"
+    about = f"{write:.1f} s; the first load {found['first load']['processor']:.1f} s"
     yield Figure(f"{label}: load/write", load["processor"] / write, "x", LOAD_BARS.get(rows), about)
     about = f"driver at its peak; Java {size(found['java'])}"
     yield Figure(f"{label}: memory", found["memory"] / 1e6, "MB", None, about)
