@@ -45,7 +45,19 @@ CREATE VIEW v AS SELECT * FROM «read_csv('/etc/passwd');
 
 CREATE VIEW v AS SELECT * FROM «csv.`/etc/passwd`;
 
-CREATE VIEW v AS SELECT * FROM «range(10);
+CREATE VIEW v AS SELECT * FROM «range(0, 10, 0);
+
+CREATE VIEW v AS SELECT k FROM t, range(«k);
+
+CREATE VIEW v AS SELECT k FROM t QUALIFY «k = 1;
+
+CREATE VIEW v AS SELECT * FROM t PIVOT (SUM(b) FOR a IN («k));
+
+CREATE VIEW v AS SELECT * FROM t PIVOT (SUM(b) FOR «x IN (1));
+
+CREATE VIEW v AS SELECT * FROM t UNPIVOT ((v, w) FOR name IN («a, b));
+
+CREATE VIEW v AS SELECT * REPLACE («1 AS x) FROM t;
 
 -- names
 CREATE VIEW v AS SELECT «x FROM t;

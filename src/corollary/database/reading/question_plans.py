@@ -42,11 +42,9 @@ from corollary.frontends.sql.query_tree import (
     JoinedSource,
     JoinKind,
     Query,
-    RecursiveSource,
     Select,
-    SubquerySource,
     TableSource,
-    walk,
+    sources_in,
 )
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.parser import parse_statements
@@ -338,9 +336,7 @@ def _lookup_of(query: Query, values: str, loaded: LoadedProgram) -> Lookup | Non
     relation = normal.relations[normal.bags.get(table.relation, table.relation)]
     if not relation.is_stored:
         return None
-    sources = RecursiveSource | SubquerySource | TableSource
-    read = [each for each in walk(query) if isinstance(each, sources)]
-    if len(read) > 2:  # the relation, and the values
+    if len(list(sources_in(query))) > 2:  # the relation, and the values
         return None
     ordered = tuple(sorted(bound))
     names = tuple(bound[each] for each in ordered)

@@ -224,6 +224,16 @@ class RecursiveSource:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RangeSource:
+    """`range(start, end, step)` in `FROM`: the numbers from `start` on, before `end`."""
+
+    number: int
+    arguments: tuple[Expression, Expression, Expression]
+    columns: tuple[QueryColumn, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
 class JoinKind(StrEnum):
     """The joins; `RIGHT` and `USING` are rewritten by the binder."""
 
@@ -245,7 +255,7 @@ class JoinedSource:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Source = TableSource | SubquerySource | RecursiveSource | JoinedSource
+Source = TableSource | SubquerySource | RecursiveSource | RangeSource | JoinedSource
 
 
 # --- queries -----------------------------------------------------------------------------------
@@ -373,7 +383,7 @@ def output_columns(query: Query) -> tuple[QueryColumn, ...]:
 
 
 Node = object
-NumberedSource = TableSource | SubquerySource | RecursiveSource
+NumberedSource = TableSource | SubquerySource | RecursiveSource | RangeSource
 _LEAVES = (Type, Span, QueryColumn, str, int, float, bool, type(None), frozenset)
 _NESTING = ScalarSubquery | Exists | Quantified | SubquerySource
 
@@ -404,7 +414,7 @@ def walk(node: Node, *, into_subqueries: bool = True) -> Iterator[Node]:
 def sources_in(node: Node) -> Iterator[NumberedSource]:
     """Yield the sources with a number below a node."""
     for part in walk(node):
-        if isinstance(part, TableSource | SubquerySource | RecursiveSource):
+        if isinstance(part, NumberedSource):
             yield part
 
 

@@ -19,10 +19,12 @@ from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
 from corollary.frontends.sql.binder.values.conversions import integer
-from corollary.frontends.sql.binder.widening import wrapped
-from corollary.frontends.sql.binder.windows import has_window, over_grouping_sets
+from corollary.frontends.sql.binder.windows import (
+    chosen_by_windows,
+    has_window,
+    over_grouping_sets,
+)
 from corollary.frontends.sql.query_tree import (
-    ColumnReference,
     Expression,
     FunctionCall,
     OrderItem,
@@ -87,7 +89,12 @@ class GroupReader:
         self.session.check(node, "expressions", "rollup", "cube", "grouping_sets", "all")
         parts = list(node.expressions)
         if node.args.get("all"):
-            parts = [item for item in self.items if not has_aggregate(item)]
+            parts = [
+                key
+                for item in self.items
+                if not has_aggregate(item)
+                for key in (self._starred(item) if item.is_star else [item])
+            ]
         choices: list[list[KeySet]] = []
         is_plain = True
         for part in parts:
@@ -140,6 +147,23 @@ class GroupReader:
                 return [self._composite(node)]
             case _:
                 return [(self._key(node),)]
+
+    def _starred(self, item: exp.Expr) -> list[exp.Expr]:
+        """Return the columns that a star stands for."""
+        star = item.this if isinstance(item, exp.Column) else item
+        table = item.args.get("table") if isinstance(item, exp.Column) else None
+        found = self.context.scope.visible
+        if table is not None:
+            sources = self.context.scope.sources
+            found = tuple(c for s in sources if s.is_called(table.name) for c in s.columns)
+        left_out = {each.name.lower() for each in star.args.get("except_") or []}
+        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+        return [
+            replaced.get(column.name.lower())
+            or exp.Column(this=exp.to_identifier(column.name, quoted=True), table=table)
+            for column in found
+            if column.name.lower() not in left_out
+        ]
 
     def _member(self, node: exp.Expr) -> list[KeySet]:
         if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
@@ -200,7 +224,7 @@ def _ordinal(node: exp.Expr, width: int, session: BindingSession) -> int | None:
 
 CLAUSES = (
     *("expressions", "distinct", "from_", "joins", "where", "group", "having", "windows"),
-    *("with_", "order", "limit", "offset"),
+    *("qualify", "with_", "order", "limit", "offset"),
 )
 """The parts of a SELECT that are known; the last four are read by the query around it."""
 
@@ -262,10 +286,11 @@ class _SelectBinder:
             for index, item in enumerate(self.items)
             for pair in self._item(item, index, output)
         ]
-        having = None
-        if self.node.args.get("having") is not None:
-            binder = replace(output, clause="HAVING", with_windows=False, aliases_first=True)
-            having = self._condition("having", "HAVING", binder)
+        named = replace(output, aliases_first=True)
+        having = self._condition(
+            "having", "HAVING", replace(named, clause="HAVING", with_windows=False)
+        )
+        qualify = self._condition("qualify", "QUALIFY", replace(named, clause="QUALIFY"))
         width = len(columns)
         distinct = self.node.args.get("distinct")
         is_distinct = distinct is not None and distinct.args.get("on") is None
@@ -281,6 +306,13 @@ class _SelectBinder:
             is_distinct,
             self.session.span(self.node),
         )
+        if qualify is not None:
+            if not has_window((qualify, tuple(each for _, each in columns))):
+                message = "QUALIFY needs a window function, here or in the SELECT."
+                raise self.session.error(
+                    "C1316", message, self.node.args["qualify"], "write the condition after WHERE"
+                )
+            select = chosen_by_windows(select, qualify, self.session)
         if keys:
             return BoundSelect(self._first_of_each(select, keys, terms), terms, width, True)
         return BoundSelect(over_grouping_sets(select, self.session), terms, width)
@@ -306,8 +338,8 @@ class _SelectBinder:
 
     def _distinct_on(
         self, columns: list[tuple[QueryColumn, Expression]], output: ExpressionBinder
-    ) -> tuple[Expression, ...]:
-        """Return the terms of DISTINCT ON, which are read as those of ORDER BY."""
+    ) -> tuple[int, ...]:
+        """Return the columns of the terms of DISTINCT ON, which are read as those of ORDER BY."""
         node = self.node.args.get("distinct")
         if node is None:
             return ()
@@ -319,13 +351,14 @@ class _SelectBinder:
             for term in terms
             for named in named_terms(term, names, self.session)
         )
-        return tuple(dict.fromkeys(columns[at][1] for at in positions))
+        return tuple(dict.fromkeys(positions))
 
     def _first_of_each(
-        self, select: Select, keys: tuple[Expression, ...], terms: tuple[OrderTerm, ...]
+        self, select: Select, columns: tuple[int, ...], terms: tuple[OrderTerm, ...]
     ) -> Select:
-        """Return a query around a block that has the first of the rows which agree in the keys."""
+        """Return a query around a block that has the first of the rows which agree in columns."""
         session, node = self.session, self.node.args["distinct"]
+        keys = tuple(select.columns[at][1] for at in columns)
         order = tuple(OrderItem(select.columns[at][1], *directed) for at, *directed in terms)
         first = tuple(dict.fromkeys(each.expression for each in order))[: len(keys)]
         if set(first) != set(keys):
@@ -336,23 +369,17 @@ class _SelectBinder:
             note = "compute it in a subquery, and use its result"
             raise session.error("C1316", message, node, note)
         number = WindowCall("row_number", (), keys, order, None, NUMBER, select.span)
-        columns = (*select.columns, (QueryColumn("number", NUMBER), number))
-        source = session.next_source()
-        *shown, last = (
-            (column, ColumnReference(source, at, column.type, span=column.span))
-            for at, (column, _) in enumerate(columns)
-        )
-        is_first = FunctionCall("eq", (last[1], integer(1)), BOOL, select.span)
-        inner = over_grouping_sets(replace(select, columns=columns), session)
-        return Select(tuple(shown), wrapped(inner, source), is_first, span=select.span)
+        is_first = FunctionCall("eq", (number, integer(1)), BOOL, select.span)
+        return chosen_by_windows(select, is_first, session)
 
     # --- grouping ------------------------------------------------------------------------------
 
     def _grouping(self, order: exp.Order | None) -> Grouping | None:
         group = self.node.args.get("group")
         if group is None:
-            having = self.node.args.get("having")
+            having, qualify = (self.node.args.get(part) for part in ("having", "qualify"))
             parts = [*self.items, *([] if order is None else order.expressions)]
+            parts += [] if qualify is None else [qualify.this]
             if having is None and not any(has_aggregate(part) for part in parts):
                 return None
             return Grouping((), None, {})
@@ -415,22 +442,26 @@ class _SelectBinder:
         found: tuple[ScopeColumn, ...],
         output: ExpressionBinder,
     ) -> list[tuple[QueryColumn, Expression]]:
-        self.session.check(star, "except_")
+        self.session.check(star, "except_", "replace")
         place = item if item is not None else star
         if not found:
             raise self.session.error("C1303", "`*` needs a FROM.", place, "name the columns")
         left_out = {each.name.lower() for each in star.args.get("except_") or []}
+        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
         known = {column.name.lower() for column in found}
-        for each in star.args.get("except_") or []:
-            if each.name.lower() not in known:
-                note = near_names(each.name, [c.name for c in found], "the columns are")
-                raise self.session.error("C1303", f"There is no column `{each.name}`.", each, note)
+        for each in (*(star.args.get("except_") or []), *(star.args.get("replace") or [])):
+            if each.alias_or_name.lower() not in known:
+                name = each.alias_or_name
+                note = near_names(name, [c.name for c in found], "the columns are")
+                raise self.session.error("C1303", f"There is no column `{name}`.", each, note)
         columns = []
         for column in found:
             if column.name.lower() in left_out:
                 continue
             expression = column.expression
-            if output.keys is not None:
+            if column.name.lower() in replaced:
+                expression = output.bind(replaced[column.name.lower()])
+            elif output.keys is not None:
                 if expression not in output.keys:
                     message = f"`{column.name}` is neither grouped nor inside an aggregate."
                     note = "name the columns that are grouped, instead of `*`"

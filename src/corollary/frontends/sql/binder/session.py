@@ -31,8 +31,6 @@ _CLAUSES = {
     "laterals": ("LATERAL VIEW", "join a table that has one row per element"),
     "hint": ("A hint", "leave it out: the order of joins is chosen by cost"),
     "sample": ("TABLESAMPLE", "choose rows by a condition on a column"),
-    "pivots": ("PIVOT", "write one aggregate with FILTER (WHERE …) for each column"),
-    "qualify": ("QUALIFY", "put the window function into a subquery, and its condition around it"),
     "version": ("VERSION AS OF", "ask for a commit where the whole statement is asked"),
     "when": ("TIMESTAMP AS OF", "ask for a time where the whole statement is asked"),
     "sort": ("SORT BY", "write ORDER BY"),
@@ -42,8 +40,6 @@ _CLAUSES = {
     "into": ("SELECT INTO", "create a view, or insert the rows"),
     "match": ("MATCH_RECOGNIZE", "join the rows that follow each other"),
     "by_name": ("BY NAME", "write the columns of both sides in the same order"),
-    "except_": ("EXCEPT in a list of columns", "name the columns"),
-    "replace": ("REPLACE in a list of columns", "name the columns"),
     "rename": ("RENAME in a list of columns", "name the columns"),
     "ordinality": ("WITH ORDINALITY", "leave it out"),
 }

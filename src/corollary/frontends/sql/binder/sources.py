@@ -5,13 +5,17 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.types import BOOL, Type
+from corollary.core.functors.spec import WHOLE
+from corollary.core.types import BOOL, NUMBER, Type
 from corollary.data_class import dataclass
+from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
+from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.names import near_names
+from corollary.frontends.sql.binder.pivots import without_pivots
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
 from corollary.frontends.sql.binder.session import BindingSession
-from corollary.frontends.sql.binder.values.conversions import common_type, convert
+from corollary.frontends.sql.binder.values.conversions import common_type, convert, integer
 from corollary.frontends.sql.binder.values.operators import compare, connect, mismatch
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -21,10 +25,12 @@ from corollary.frontends.sql.query_tree import (
     JoinKind,
     Query,
     QueryColumn,
+    RangeSource,
     RecursiveSource,
     Source,
     SubquerySource,
     TableSource,
+    constant_of,
     output_columns,
 )
 
@@ -65,6 +71,8 @@ class SourceBinder:
 
     def bind_source(self, node: exp.Expr) -> tuple[Source, Scope]:
         """Return one source and its scope."""
+        if node.args.get("pivots"):
+            node = without_pivots(node, self.session)
         match node:
             case exp.Table():
                 return self._bind_table(node)
@@ -115,6 +123,8 @@ class SourceBinder:
     def _bind_table(self, node: exp.Table) -> tuple[Source, Scope]:
         session = self.session
         session.check(node, "this", "db", "catalog", "alias", "joins")
+        if isinstance(node.this, exp.Anonymous) and name_of(node.this) == "range":
+            return self._bind_range(node)
         parts = [node.args.get(part) for part in ("catalog", "db", "this")]
         identifiers = [part for part in parts if part is not None]
         if not all(isinstance(part, exp.Identifier) for part in identifiers):
@@ -138,6 +148,31 @@ class SourceBinder:
         scope = source_scope(called, number, columns, self.around)
         if table is None and any(each.is_hidden for each in session.catalog.find(name)):
             scope = replace(scope, visible=())
+        return self._bind_joins(source, scope, node.args.get("joins") or [])
+
+    def _bind_range(self, node: exp.Table) -> tuple[Source, Scope]:
+        """Return the source of `range([start,] end [, step [, parts]])`."""
+        session, called = self.session, node.this
+        session.check(called, "this", "expressions")
+        binder = ExpressionBinder(session, Scope(), "FROM")
+        site = binder.site(called, *called.expressions, name="range")
+        given = [fitted(binder.bind(each), WHOLE, site) for each in called.expressions]
+        if not 1 <= len(given) <= 4:
+            message = "`range` takes 1 to 4 numbers."
+            raise session.error("C1306", message, called, "write `range(start, end, step)`")
+        start, end, step = (
+            [integer(0), given[0], integer(1)] if len(given) == 1 else [*given[:3], integer(1)][:3]
+        )
+        if any(not isinstance(constant_of(each), int) for each in given) or step == integer(0):
+            message = "`range` takes literal numbers, and a step other than 0."
+            raise session.error("C1306", message, called, "write `range(0, 10, 2)`")
+        alias, number = node.args.get("alias"), session.next_source()
+        columns: tuple[QueryColumn, ...] = (QueryColumn("id", NUMBER),)
+        if alias is not None:
+            session.check(alias, "this", "columns")
+            columns = self._renamed(columns, alias)
+        source = RangeSource(number, (start, end, step), columns, session.span(node))
+        scope = source_scope(alias.name if alias else "range", number, columns, self.around)
         return self._bind_joins(source, scope, node.args.get("joins") or [])
 
     def _common_table(

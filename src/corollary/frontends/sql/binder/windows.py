@@ -202,6 +202,36 @@ def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Si
     return WindowCall(name, (value, distance, default), partition, order, None, type_, site.span)
 
 
+# --- queries around windows --------------------------------------------------------------------
+
+
+def chosen_by_windows(select: Select, condition: Expression, session: BindingSession) -> Select:
+    """Return a query around a block that has its rows for which a condition over windows holds."""
+    number = session.next_source()
+    columns = list(select.columns)
+    positions = {expression: at for at, (_, expression) in enumerate(columns)}
+
+    def read(part: Expression) -> Expression:
+        """Return a part of the condition that reads the block, which computes the windows."""
+        if isinstance(part, FunctionCall) and has_window(part):
+            return replace(part, arguments=tuple(map(read, part.arguments)))
+        if isinstance(part, ConstantValue):
+            return part
+        at = positions.setdefault(part, len(columns))
+        if at == len(columns):
+            columns.append((QueryColumn(f"part{at + 1}", part.type), part))
+        return ColumnReference(number, at, part.type, span=part.span)
+
+    where = read(condition)
+    inner = replace(select, columns=tuple(columns), is_distinct=False)
+    shown = tuple(
+        (column, ColumnReference(number, at, column.type, span=column.span))
+        for at, (column, _) in enumerate(select.columns)
+    )
+    source = wrapped(over_grouping_sets(inner, session), number)
+    return Select(shown, source, where, is_distinct=select.is_distinct, span=select.span)
+
+
 # --- windows over grouping sets ----------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from corollary.core.logic import (
     BodyItem,
     Comparison,
     Constant,
+    Functor,
     Negation,
     Variable,
     variables_of,
@@ -29,6 +30,7 @@ from corollary.frontends.sql.query_tree import (
     JoinedSource,
     JoinKind,
     Query,
+    RangeSource,
     Select,
     Source,
     SubquerySource,
@@ -50,6 +52,16 @@ def add_table(lowering: ViewLowering, source: TableSource, body: RuleBody) -> No
     body.items.append(Atom(relation, (*variables, *counts)))
     note_row(body, variables, count, source.keys, set())
     lowering.columns[source.number] = list(variables)
+    body.sources.append(source.number)
+
+
+def add_range(lowering: ViewLowering, source: RangeSource, body: RuleBody) -> None:
+    """Add a variable that is each number of a range."""
+    number = lowering.draft.variable(source.columns[0].name, NUMBER)
+    bounds = tuple(lowering.term(each, body) for each in source.arguments)
+    body.items.append(Comparison("=", number, Functor("range", bounds)))
+    note_row(body, [number], None, (frozenset({0}),), set())
+    lowering.columns[source.number] = [number]
     body.sources.append(source.number)
 
 

@@ -30,6 +30,7 @@ from corollary.frontends.sql.query_tree import (
     Ordered,
     Query,
     QueryColumn,
+    RangeSource,
     RecursiveSource,
     Select,
     SetOperation,
@@ -104,6 +105,8 @@ class QueryLowering(ViewLowering):
                 joins.add_query(self, source, body)
             case RecursiveSource():
                 recursion.add_recursive(self, source, body)
+            case RangeSource():
+                joins.add_range(self, source, body)
             case JoinedSource():
                 joins.add_join(self, source, body)
             case _:
