@@ -25,7 +25,9 @@ CREATE VIEW v AS SELECT a, «collect_list(b) AS x FROM u GROUP BY a;
 CREATE VIEW v AS SELECT a, «any_value(b) AS x FROM u GROUP BY a;
 
 -- what the language does not have
-CREATE VIEW v AS SELECT t.k, x.b FROM t, «LATERAL (SELECT b FROM u WHERE u.a = t.a) x;
+CREATE VIEW v AS SELECT t.k, x.b FROM t FULL JOIN «LATERAL (SELECT b FROM u WHERE u.a = t.a) x ON true;
+
+CREATE VIEW v AS SELECT t.k, x.b FROM LATERAL (SELECT b FROM u WHERE u.a = «t.a) x, t;
 
 CREATE VIEW v AS SELECT k, «array(a, b) AS x FROM t;
 

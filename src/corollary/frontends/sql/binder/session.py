@@ -45,7 +45,6 @@ _CLAUSES = {
 }
 
 _NODE_CURES = {
-    "Lateral": "join a subquery that does not depend on the other sources",
     **dict.fromkeys(("Array", "Bracket", "Lambda"), "use a table with one row per element"),
     "Unnest": "join a table that has one row per element",
     "Struct": "use one column for each field",

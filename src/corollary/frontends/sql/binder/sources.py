@@ -79,7 +79,9 @@ class SourceBinder:
             case exp.Subquery() if isinstance(node.this, exp.Table):
                 return self._bind_group(node)
             case exp.Subquery() | exp.Values():
-                return self._bind_subquery(node)
+                return self._bind_subquery(node, self.around)
+            case exp.Lateral():
+                return self._bind_lateral(node, self.around)
             case _:
                 raise self.session.unsupported(node)
 
@@ -99,11 +101,18 @@ class SourceBinder:
         renamed = self._renamed(columns, alias)
         return source, source_scope(alias.name, source.number, renamed, self.around)
 
-    def _bind_subquery(self, node: exp.Expr) -> tuple[Source, Scope]:
+    def _bind_lateral(self, node: exp.Lateral, before: Scope) -> tuple[Source, Scope]:
+        """Return the source of a query that can name the columns of the sources before it."""
+        self.session.check(node, "this", "alias")
+        query = node.this.copy()
+        query.set("alias", node.args.get("alias"))
+        return self._bind_subquery(query, before)
+
+    def _bind_subquery(self, node: exp.Expr, around: Scope) -> tuple[Source, Scope]:
         alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
             self.session.check(node, "this", "alias", "with_", "order", "limit", "offset", "joins")
-        query = self.read_query(node, self.around)
+        query = self.read_query(node, around)
         columns, name = output_columns(query), ""
         if alias is not None:
             self.session.check(alias, "this", "columns")
@@ -211,7 +220,13 @@ class SourceBinder:
         session = self.session
         session.check(node, "this", "on", "using", "side", "kind", "method")
         kind, is_right = self._kind(node)
-        right, other = self.bind_source(node.this)
+        if isinstance(node.this, exp.Lateral):
+            if is_right or kind not in (JoinKind.INNER, JoinKind.LEFT):
+                note = "LATERAL is joined by a comma, INNER, CROSS or LEFT JOIN"
+                raise session.error("C1310", "This join cannot be LATERAL.", node.this, note)
+            right, other = self._bind_lateral(node.this, scope)
+        else:
+            right, other = self.bind_source(node.this)
         both = scope.joined(other)
         condition: Expression | None = None
         merged: list[ScopeColumn] = []

@@ -142,7 +142,14 @@ def add_join(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None
 def _side(lowering: ViewLowering, source: Source, body: RuleBody) -> RuleBody:
     """Return a side of an outer join; its columns are variables, which may be null elsewhere."""
     side = RuleBody(lowering.draft, body.outer, body.is_set, body.make_outer, is_side=True)
-    lowering.add_source(source, side)
+    if isinstance(source, SubquerySource) and any(
+        each.source in body.sources for each in lowering.free_references(source.query)
+    ):  # LATERAL: its rows are those for values of the other side
+        lowered = lowering.lower(without_order(source.query), body, is_set=body.is_set)
+        lowering.columns[source.number] = list(lowering.read(lowered, side))
+        side.sources.append(source.number)
+    else:
+        lowering.add_source(source, side)
     if side.alternatives > 1:
         lowering.cut(side)
     for each in sources_in(source):
