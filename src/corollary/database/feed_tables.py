@@ -26,7 +26,7 @@ from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, Sto
 from corollary.warehouse.copies import difference_of_copies
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.warehouse import Warehouse
+from corollary.warehouse.warehouse import RelationDelta, Warehouse
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 
 COMMIT_COLUMNS = {CHANGE_COLUMN: SYMBOL, "_commit_version": NUMBER, "_commit_timestamp": TIMESTAMP}
@@ -80,12 +80,17 @@ def unknown_row(relation: Relation) -> pa.Table:
 
 def _rows(warehouse: Warehouse, change: RecordedChange, stored: StoredChange) -> Iterator[pa.Table]:
     """Yield the rows of one change: deleted tuples, then inserted ones."""
-    delta = warehouse.read_change(stored)
-    added, removed = delta.added, delta.removed
-    if change.is_of_counts:
-        added, removed = difference_of_copies(added, removed)
+    removed, added = change_sides(warehouse.read_change(stored), change)
     for kind, tuples in ((DELETE, removed), (INSERT, added)):
         yield with_commit(sort_rows(tuples), kind, change.commit, tuples.num_rows)
+
+
+def change_sides(delta: RelationDelta, change: RecordedChange) -> tuple[pa.Table, pa.Table]:
+    """Return the deleted and the inserted tuples of a change; of counts, the copies."""
+    if not change.is_of_counts:
+        return delta.removed, delta.added
+    added, removed = difference_of_copies(delta.added, delta.removed)
+    return removed, added
 
 
 def with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:

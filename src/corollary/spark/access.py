@@ -3,30 +3,25 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from corollary.analysis.phrases import suggest_name
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import Relation
 from corollary.core.records.record_structs import FORMS, struct_type
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.access.principals import OWNER, AccessRole, Principal
-from corollary.database.database import Database
+from corollary.database.database import state_of
 from corollary.database.engines import create_engine
 from corollary.database.history import commit_number, read_point
-from corollary.database.memory_store import MemoryStore
-from corollary.database.opening import open_with
 from corollary.database.options import LOCAL, SEQUENTIAL, DatabaseOptions
-from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import readable_relation
 from corollary.database.reading.read_access import ReadAccess
 from corollary.database.reading.reader import Reader
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import AccessError, InputError
+from corollary.serve.tokens import TokenStore
 from corollary.warehouse.catalog.catalog_rows import Commit
-from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.warehouse import Warehouse
 
 OPTIONS = (
@@ -36,7 +31,6 @@ OPTIONS = (
 )
 """The options by their names as they are documented; upper and lower case are the same."""
 _NAMES = {name.lower(): name for name in OPTIONS}
-_KEPT = ("path", "relation", "reader", "token", "records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +54,10 @@ class DataSourceOptions:
                 cure = near.replace(word := near.split("`")[1], _NAMES[word])
             raise bad_option(f'`format("corollary")` has no option `{unknown[0]}`', cure)
         found = cls({_NAMES[name.lower()]: value for name, value in options.items()})
-        found.check()
+        found._check()
         return found
 
-    def check(self) -> None:
-        """Check that the options go together."""
+    def _check(self) -> None:
         if not self.get("path"):
             raise bad_option("No warehouse is named", 'name it: `.load("wh")` or `.save("wh")`')
         for one, two in (("relation", "query"), ("versionAsOf", "timestampAsOf")):
@@ -104,8 +97,8 @@ class DataSourceOptions:
 
     def at(self, number: int) -> "DataSourceOptions":
         """Return the options that read the same at a commit."""
-        kept = {name: self.given[name] for name in _KEPT if name in self.given}
-        return DataSourceOptions({**kept, "versionAsOf": str(number)})
+        others = {name: each for name, each in self.given.items() if name != "timestampAsOf"}
+        return DataSourceOptions({**others, "versionAsOf": str(number)})
 
     def number(self, name: str) -> int | None:
         """Return the number that an option has, if it is given."""
@@ -141,25 +134,35 @@ class OpenSource:
         """The commit that is read, 0 if there is none."""
         return 0 if self.commit is None else self.commit.number
 
-    @cached_property
-    def loaded(self) -> LoadedProgram | None:
-        """The program of the commit."""
-        return (
-            None if self.commit is None else WarehouseStore(self.warehouse).program_at(self.commit)
-        )
-
     @property
-    def normal(self) -> NormalProgram:
-        """Its normal form."""
-        return NormalProgram({}, (), (), {}) if self.loaded is None else self.loaded.normal
+    def engine(self) -> DatabaseOptions:
+        """The engine that reads what is in partitions from their files: workers have no session."""
+        has_partitions = self.warehouse.has_partitions(self.number)
+        return DatabaseOptions(SEQUENTIAL if has_partitions else LOCAL, log_queries=False)
 
     @cached_property
-    def granted(self) -> frozenset[str] | None:
-        """What the reader may see; None for everything."""
+    def outline(self) -> ReadAccess:
+        """The database without its tuples, as the reader sees it: what there is to read."""
+        state, engine = DatabaseState(create_engine()), create_engine()
+        store = WarehouseStore(self.warehouse)
+        if self.commit is not None:
+            loaded = store.program_at(self.commit)
+            engine.declare(loaded.normal.relations)
+            state.restore(engine, loaded, self.number, frozenset(), frozenset())
+        return self._view(state, store)
+
+    def contents(self) -> ReadAccess:
+        """Return the database as the reader sees it; relations are read when they are used."""
+        new_engine = partial(create_engine, self.engine)
+        state, store = DatabaseState(new_engine()), WarehouseStore(self.warehouse, new_engine)
+        store.restore_past(state, self.number)
+        return self._view(state, store)
+
+    def _view(self, state: DatabaseState, store: WarehouseStore) -> ReadAccess:
+        state.is_pinned = True
         if self.reader is None:
-            return None
-        found = StoredGrants(self.warehouse.catalog).granted_to(self.reader)
-        return found | {rows for bag, rows in self.normal.bags.items() if bag in found}
+            return ReadAccess(state, store)
+        return Reader(state, store, self.reader, store.grants)
 
     def relation(self, name: str) -> Relation:
         """Return a relation that may be seen, its records as they are asked for.
@@ -168,63 +171,17 @@ class OpenSource:
             InputError: there is no such relation.
             AccessError: it was not granted.
         """
-        if self.reader is not None and self.granted is not None:
-            require_grant(self.reader, name, self.granted)
-            if name not in self.normal.relations:
-                raise unknown_relation(self.reader, name, self.granted)
-        return self.shape(readable_relation(self.normal, name))
-
-    def visible(self) -> list[str]:
-        """Return the relations that may be seen, without those of the counts of bags."""
-        counts = set(self.normal.bags.values())
-        return [
-            name
-            for name, each in self.normal.relations.items()
-            if each.is_declared and name not in counts
-            if self.granted is None or name in self.granted
-        ]
+        return self.shape(self.outline.relation(name).shape)
 
     def shape(self, relation: Relation) -> Relation:
         """Return a relation whose types have records where Spark gets structs."""
         types = tuple(_record_or_text(each, self.options.records) for each in relation.types)
         return replace(relation, types=types)
 
-    def key_of(self, relation: str) -> tuple[int, ...]:
+    def key_of(self, relation: Relation) -> tuple[int, ...]:
         """Return the columns of a relation's key."""
-        declared = () if self.loaded is None else self.loaded.program.declarations
-        columns = self.normal.relations[relation].columns
-        keys = (each.key for each in declared if each.name == relation)
-        return tuple(columns.index(column) for column in next(keys, ()))
-
-    def without_data(self) -> ReadAccess:
-        """Return the database without its tuples, to ask what a question would have for columns."""
-        assert self.loaded is not None
-        state, engine = DatabaseState(create_engine()), create_engine()
-        engine.declare(self.normal.relations)
-        state.restore(engine, self.loaded, self.number, frozenset(), frozenset())
-        if self.reader is None:
-            return ReadAccess(state)
-        grants = StoredGrants(self.warehouse.catalog)
-        return Reader(state, MemoryStore(), self.reader, grants)
-
-    @contextmanager
-    def database(self) -> Iterator[Database]:
-        """Open the database.
-
-        What is in partitions is read from their files: there is no session in Spark's workers.
-        """
-        engine = SEQUENTIAL if self.warehouse.has_partitions(self.number) else LOCAL
-        options = DatabaseOptions(engine, log_queries=False)
-        with open_with(self.options.path, options, create=False) as database:
-            yield database
-
-    @contextmanager
-    def view(self) -> Iterator[ReadAccess]:
-        """Open the database as the reader sees it, as of the commit that was asked for."""
-        with self.database() as database:
-            view = database if self.reader is None else database.reader(self.reader)
-            is_past = {"versionAsOf", "timestampAsOf"} & self.options.given.keys()
-            yield view.at(self.number) if is_past else view
+        keys = {each.name: each.key for each in state_of(self.outline).program.declarations}
+        return tuple(relation.columns.index(each) for each in keys.get(relation.name, ()))
 
 
 def _record_or_text(type_: Type, form: str) -> Type:
@@ -262,8 +219,6 @@ def open_source(options: DataSourceOptions) -> Iterator[OpenSource]:
 
 def _reader_of(options: DataSourceOptions, warehouse: Warehouse) -> tuple[Principal, str | None]:
     """Return who asks, and whose grants count."""
-    from corollary.serve.tokens import TokenStore
-
     reader, secret = options.get("reader"), options.get("token")
     if secret is None:
         return (OWNER if reader is None else Principal(reader, AccessRole.READ)), reader

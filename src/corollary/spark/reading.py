@@ -4,29 +4,26 @@ Spark pickles a reader before it asks for partitions, so that these have all tha
 class that read both batches and streams would give streams no rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from corollary.core.program import Relation
+from corollary.database.database import state_of
+from corollary.database.feed_tables import feed_columns
 from corollary.database.history import recorded_changes
-from corollary.database.program.goals import goal_relations, read_goal
-from corollary.errors import InputError
 from corollary.spark.access import DataSourceOptions, OpenSource, bad_option, open_source
 from corollary.spark.parts import (
-    FeedPart,
-    QueryPart,
-    feed_parts,
-    feed_shape,
-    initial_parts,
-    is_sql,
+    TaskPart,
+    change_portions,
+    initial_portions,
     other_columns,
-    relation_parts,
-    spark_batches,
+    question_part,
+    relation_portions,
     spark_schema,
 )
 
@@ -48,87 +45,75 @@ NOTHING_READ = -1
 def source_shape(source: OpenSource) -> Relation:
     """Return the columns of what is read, with those of changes."""
     options = source.options
-    query = options.get("query")
-    if query is not None:
-        return source.shape(_query_shape(source, query))
+    question = options.get("query")
+    if question is not None:
+        return question_part(source, question).shape
     shape = source.relation(options.given["relation"])
-    return feed_shape(shape) if options.has_feed else shape
+    return feed_columns(shape, has_gaps=True) if options.has_feed else shape
 
 
-def _query_shape(source: OpenSource, query: str) -> Relation:
-    """Return the columns of a question, for which no data is read."""
-    if source.loaded is None:
-        raise InputError.of("C0916", "There is no relation yet.", None, "load a program first")
-    if is_sql(query):
-        return source.without_data().question_shape(query, {})
-    for name in goal_relations(query):
-        source.relation(name)
-    return read_goal(source.loaded, query).answers
+def source_parts(source: OpenSource) -> list[TaskPart]:
+    """Return what tasks read, as of the commit that was asked for."""
+    options = source.options
+    question = options.get("query")
+    if question is not None:
+        return [question_part(source, question)]
+    if options.has_feed:
+        first, last = options.number("startingVersion"), options.number("endingVersion")
+        return change_parts(source, None if first is None else max(first - 1, 0), last)
+    shape = source.relation(options.given["relation"])
+    return [TaskPart(each, shape) for each in relation_portions(source, shape.name)]
 
 
-def planned_shape(options: DataSourceOptions, schema: StructType) -> Relation:
-    """Return the columns of what is read, if they are those that Spark knows.
+def change_parts(source: OpenSource, since: int | None, upto: int | None) -> list[TaskPart]:
+    """Return what tasks read of the changes after one commit and up to another."""
+    shape = source.relation(source.options.given["relation"])
+    found = recorded_changes(source.warehouse, shape, since, upto)
+    changes = (each for alike in found for each in alike)
+    fed = feed_columns(shape, has_gaps=True)
+    return [TaskPart(each, fed) for each in change_portions(source, shape, changes)]
 
-    Raises:
-        InputError: `C1571`, they are not.
-    """
-    with open_source(options) as source:
-        shape = source_shape(source)
-    known = [(each.name, each.dataType) for each in schema]
-    if known != [(each.name, each.dataType) for each in from_arrow_schema(spark_schema(shape))]:
-        raise other_columns(options.get("relation") or "the query")
-    return shape
+
+def _columns(schema: StructType) -> list[tuple[str, DataType]]:
+    return [(each.name, each.dataType) for each in schema]
 
 
 class PartReader:
-    """Reads the parts that were planned; Spark calls it in tasks."""
+    """Plans parts, and reads them in tasks."""
 
-    def __init__(self, shape: Relation) -> None:
-        self._shape = shape
+    def __init__(self, options: DataSourceOptions, schema: StructType) -> None:
+        self._options, self._columns = options, _columns(schema)
+
+    def _planned(self, parts: list[TaskPart]) -> list[InputPartition]:
+        """Return parts as Spark takes them, if they have the columns that it knows.
+
+        Raises:
+            InputError: `C1571`, they do not.
+        """
+        if parts and _columns(from_arrow_schema(spark_schema(parts[0].shape))) != self._columns:
+            raise other_columns(self._options.get("relation") or "the query")
+        return [InputPartition(each) for each in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part; Spark makes a partition without a part if there is none."""
         part = partition.value
-        return iter(()) if part is None else spark_batches(part.tables(), self._shape)
+        return iter(()) if part is None else part.batches()
 
 
 class SourceBatchReader(PartReader, DataSourceReader):
     """Reads a relation, a question or changes as they are when the query is planned."""
 
-    def __init__(self, options: DataSourceOptions, shape: Relation) -> None:
-        super().__init__(shape)
-        self._options = options
-
     def partitions(self) -> list[InputPartition]:
         """Return the parts, one for each task."""
         with open_source(self._options) as source:
-            return [InputPartition(each) for each in self._parts(source)]
-
-    def _parts(self, source: OpenSource) -> Sequence[Any]:
-        options = self._options
-        if options.get("query") is not None:
-            return [QueryPart(options, self._shape)]
-        shape = source.relation(options.given["relation"])
-        if not options.has_feed:
-            return relation_parts(source, shape)
-        first, last = options.number("startingVersion"), options.number("endingVersion")
-        return change_parts(source, shape, None if first is None else max(first - 1, 0), last)
-
-
-def change_parts(
-    source: OpenSource, shape: Relation, since: int | None, upto: int | None
-) -> list[FeedPart]:
-    """Return what tasks read of the changes after one commit and up to another."""
-    changes = recorded_changes(source.warehouse, shape, since, upto)
-    return feed_parts(source, shape, [each for alike in changes for each in alike])
+            return self._planned(source_parts(source))
 
 
 class SourceStreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads changes; offsets are commits."""
 
-    def __init__(self, options: DataSourceOptions, shape: Relation) -> None:
-        super().__init__(shape)
-        self._options = options
+    def __init__(self, options: DataSourceOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
         self._target: int | None = None
         if not options.has_feed:
             raise bad_option(
@@ -170,7 +155,8 @@ class SourceStreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvai
     def _bounded(self, start: int, latest: int, most: int) -> int:
         """Return the last commit up to which no more rows than these have changed."""
         with open_source(self._options) as source:
-            holder = source.normal.holder_of(self._options.given["relation"]).name
+            normal = state_of(source.outline).loaded.normal
+            holder = normal.holder_of(self._options.given["relation"]).name
             counts = source.warehouse.catalog.change_counts(start, latest)
         rows = 0
         for number, name, added, removed in counts:
@@ -184,11 +170,10 @@ class SourceStreamReader(PartReader, DataSourceStreamReader, SupportsTriggerAvai
         first, last = start[VERSION], end[VERSION]
         if first == last:
             return []
-        options = self._options
-        if first == NOTHING_READ:
-            options = options.at(last)
-        with open_source(options) as source:
-            shape = source.relation(options.given["relation"])
-            if first == NOTHING_READ:
-                return [InputPartition(each) for each in initial_parts(source, shape)]
-            return [InputPartition(each) for each in change_parts(source, shape, first, last)]
+        if first != NOTHING_READ:
+            with open_source(self._options) as source:
+                return self._planned(change_parts(source, first, last))
+        with open_source(self._options.at(last)) as source:
+            shape = source_shape(source)
+            found = initial_portions(source, shape.name)
+            return self._planned([TaskPart(each, shape) for each in found])

@@ -3,16 +3,14 @@
 Spark makes an object of it for every read and write, in processes of its own, and pickles it.
 """
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from corollary.spark.access import DataSourceOptions
-    from corollary.spark.reading import SourceBatchReader, SourceStreamReader
-    from corollary.spark.writing import SourceBatchWriter, SourceStreamWriter
+from corollary.spark.access import DataSourceOptions, open_source
+from corollary.spark.parts import spark_schema
+from corollary.spark.reading import SourceBatchReader, SourceStreamReader, source_shape
+from corollary.spark.writing import SourceBatchWriter, SourceStreamWriter
 
 
 class CorollarySource(DataSource):
@@ -24,44 +22,26 @@ class CorollarySource(DataSource):
         return "corollary"
 
     @property
-    def _options(self) -> "DataSourceOptions":
-        from corollary.spark.access import DataSourceOptions
-
+    def _options(self) -> DataSourceOptions:
         return DataSourceOptions.of(self.options)
 
-    def schema(self) -> "StructType":
+    def schema(self) -> StructType:
         """Return the columns of what is read."""
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        from corollary.spark.access import open_source
-        from corollary.spark.parts import spark_schema
-        from corollary.spark.reading import source_shape
-
         with open_source(self._options) as source:
             return from_arrow_schema(spark_schema(source_shape(source)))
 
-    def reader(self, schema: "StructType") -> "SourceBatchReader":
+    def reader(self, schema: StructType) -> SourceBatchReader:
         """Return the reader of a batch."""
-        from corollary.spark.reading import SourceBatchReader, planned_shape
+        return SourceBatchReader(self._options, schema)
 
-        return SourceBatchReader(self._options, planned_shape(self._options, schema))
-
-    def streamReader(self, schema: "StructType") -> "SourceStreamReader":  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> SourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream."""
-        from corollary.spark.reading import SourceStreamReader, planned_shape
+        return SourceStreamReader(self._options, schema)
 
-        return SourceStreamReader(self._options, planned_shape(self._options, schema))
-
-    def writer(self, schema: "StructType", overwrite: bool) -> "SourceBatchWriter":
+    def writer(self, schema: StructType, overwrite: bool) -> SourceBatchWriter:
         """Return the writer of a frame."""
-        from corollary.spark.writing import SourceBatchWriter
-
         return SourceBatchWriter(self._options, schema, is_overwritten=overwrite)
 
-    def streamWriter(  # noqa: N802 - Spark's name
-        self, schema: "StructType", overwrite: bool
-    ) -> "SourceStreamWriter":
+    def streamWriter(self, schema: StructType, overwrite: bool) -> SourceStreamWriter:  # noqa: N802 - Spark's name
         """Return the writer of a stream."""
-        from corollary.spark.writing import SourceStreamWriter
-
         return SourceStreamWriter(self._options, schema, is_overwritten=overwrite)

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +23,13 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from corollary.data_class import dataclass
 from corollary.database.arguments import PATH, checked
 from corollary.spark.access import DataSourceOptions, bad_option, open_source
-from corollary.spark.parts import QueryPart, relation_parts, spark_batches, spark_schema
-from corollary.spark.reading import source_shape
+from corollary.spark.parts import relation_portions, spark_schema
+from corollary.spark.reading import source_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERY_FUNCTION, PARTS_FUNCTION, ROWS_FUNCTION = (
-    "corollary_query",
-    "corollary_parts",
-    "corollary_rows",
-)
+QUERY_FUNCTION, PARTS_FUNCTION = "corollary_query", "corollary_parts"
 
 
 @checked(warehouse=PATH, prefix=str, reader=str, token=str)
@@ -64,19 +60,23 @@ def attach(
         WarehouseError: there is no warehouse.
         AccessError: the token is not valid.
     """
+    from corollary.serve.handlers.relations import visible_relations
+
     path = str(warehouse) if "://" in str(warehouse) else str(Path(warehouse).absolute())
     spark.udtf.register(QUERY_FUNCTION, cast(Any, udtf)(CorollaryQuery, useArrow=False))
     spark.udtf.register(PARTS_FUNCTION, cast(Any, udtf)(CorollaryParts, useArrow=False))
     views = []
-    with open_source(DataSourceOptions(_options(path, reader, token))) as source:
-        for name in source.visible():
-            shape = source.relation(name)
+    given = {"path": path, "reader": reader, "token": token}
+    options = {name: each for name, each in given.items() if each is not None}
+    with open_source(DataSourceOptions(options)) as source:
+        for name, relation in visible_relations(source.outline).items():
+            shape = source.shape(relation)
             views.append(f"{prefix}{name.replace('.', '_')}")
-            rows, type_ = f"{ROWS_FUNCTION}_{views[-1]}", from_arrow_schema(spark_schema(shape))
+            rows, type_ = f"corollary_rows_{views[-1]}", from_arrow_schema(spark_schema(shape))
             spark.udf.register(rows, cast(Any, arrow_udf)(rows_of_parts, ArrayType(type_)))
             asked = (path, name) if source.reader is None else (path, name, source.reader)
             arguments = ", ".join(map(_literal, asked))
-            tasks = len(relation_parts(source, shape)) or 1
+            tasks = len(relation_portions(source, name)) or 1
             spark.sql(
                 f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(views[-1])} AS "  # noqa: S608 - quoted
                 f"SELECT inline({_quoted(rows)}(part)) FROM "
@@ -94,11 +94,41 @@ def _literal(text: str) -> str:
     return f"'{escaped}'"
 
 
+def rows_of_parts(pickled: pa.Array) -> pa.Array:
+    """Return the rows of each part as an array of structs; Spark calls it in tasks."""
+    parts = [pickle.loads(each) for each in pickled.to_pylist()]  # noqa: S301 - our own made it
+    schema = spark_schema(parts[0].shape)
+    tables = [pa.Table.from_batches(list(each.batches()), schema) for each in parts]
+    offsets = pa.array(np.cumsum([0, *(each.num_rows for each in tables)]), pa.int32())
+    columns = [each.combine_chunks() for each in pa.concat_tables(tables).columns]
+    structs = pa.StructArray.from_arrays(columns, fields=list(schema))
+    return pa.ListArray.from_arrays(offsets, structs)
+
+
 @dataclass
 class PlannedParts(AnalyzeResult):
-    """What was planned for a use of a view; Spark hands it to the tasks."""
+    """What was planned for a use of a table function; Spark hands it to the tasks."""
 
     parts: tuple[bytes, ...] = field(default=())
+
+    @classmethod
+    def of(cls, schema: StructType | None = None, **given: AnalyzeArgument | None) -> Self:
+        """Plan what options ask for, as of the last commit; NULL is as if it were not given.
+
+        Raises:
+            InputError: `C1570`, one is not a constant text.
+        """
+        options: dict[str, str] = {}
+        for name, each in given.items():
+            if each is not None and isinstance(each.value, str):
+                options[name] = each.value
+            elif each is not None and (each.value is not None or not each.isConstantExpression):
+                cure = f"`{QUERY_FUNCTION}('wh', 'p(x)')`"
+                raise bad_option(f"`{QUERY_FUNCTION}` takes constant texts", cure)
+        with open_source(DataSourceOptions.of(options)) as source:
+            parts = source_parts(source)
+        schema = schema or from_arrow_schema(spark_schema(parts[0].shape))
+        return cls(schema, parts=tuple(map(pickle.dumps, parts)))
 
 
 class CorollaryParts:
@@ -111,39 +141,17 @@ class CorollaryParts:
     def analyze(
         warehouse: AnalyzeArgument, relation: AnalyzeArgument, reader: AnalyzeArgument | None = None
     ) -> PlannedParts:
-        """Plan what is read, as of the last commit."""
-        given = _options(str(warehouse.value), None if reader is None else reader.value, None)
-        with open_source(DataSourceOptions({**given, "relation": str(relation.value)})) as source:
-            shape = source_shape(source)
-            parts = [pickle.dumps((each, shape)) for each in relation_parts(source, shape)]
-        return PlannedParts(StructType().add("part", BinaryType()), parts=tuple(parts))
+        """Plan what is read."""
+        schema = StructType().add("part", BinaryType())
+        return PlannedParts.of(schema, path=warehouse, relation=relation, reader=reader)
 
-    def eval(self, *_: str) -> Iterator[tuple[bytes]]:
+    def eval(self, *_: str) -> Iterator[tuple[Any, ...]]:
         """Yield the parts."""
         yield from ((each,) for each in self._parts)
 
 
-def rows_of_parts(parts: pa.Array) -> pa.Array:
-    """Return the rows of each part as an array of structs; Spark calls it in tasks."""
-    planned = [pickle.loads(each) for each in parts.to_pylist()]  # noqa: S301 - our own made it
-    schema = spark_schema(planned[0][1])
-    tables = [
-        pa.Table.from_batches(list(spark_batches(part.tables(), shape)), schema)
-        for part, shape in planned
-    ]
-    offsets = pa.array(np.cumsum([0, *(each.num_rows for each in tables)]), pa.int32())
-    columns = [each.combine_chunks() for each in pa.concat_tables(tables).columns]
-    structs = pa.StructArray.from_arrays(columns, fields=list(schema))
-    return pa.ListArray.from_arrays(offsets, structs)
-
-
-def _options(path: str, reader: str | None, token: str | None) -> dict[str, str]:
-    every = {"path": path, "reader": reader, "token": token}
-    return {name: value for name, value in every.items() if value is not None}
-
-
-class CorollaryQuery:
-    """The table function: its columns are those of the question, which Spark asks for first."""
+class CorollaryQuery(CorollaryParts):
+    """The table function of questions: its columns are those of the answers."""
 
     @staticmethod
     def analyze(
@@ -151,29 +159,12 @@ class CorollaryQuery:
         goal: AnalyzeArgument,
         reader: AnalyzeArgument | None = None,
         token: AnalyzeArgument | None = None,
-    ) -> AnalyzeResult:
-        """Return the columns of the answers."""
-        given = [None if each is None else each.value for each in (warehouse, goal, reader, token)]
-        if (
-            any(each is not None and not isinstance(each, str) for each in given)
-            or None in given[:2]
-        ):
-            raise bad_option(
-                f"`{QUERY_FUNCTION}` takes constant texts", f"`{QUERY_FUNCTION}('wh', 'p(x)')`"
-            )
-        with open_source(_question(*given)) as source:
-            return AnalyzeResult(from_arrow_schema(spark_schema(source_shape(source))))
+    ) -> PlannedParts:
+        """Return the columns of the answers, and what is asked."""
+        return PlannedParts.of(path=warehouse, query=goal, reader=reader, token=token)
 
-    def eval(
-        self, warehouse: str, goal: str, reader: str | None = None, token: str | None = None
-    ) -> Iterator[tuple[Any, ...]]:
+    def eval(self, *_: str) -> Iterator[tuple[Any, ...]]:
         """Yield the answers; Spark takes them row by row."""
-        options = _question(warehouse, goal, reader, token)
-        with open_source(options) as source:
-            shape = source_shape(source)
-        for batch in spark_batches(QueryPart(options, shape).tables(), shape):
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def _question(warehouse: Any, goal: Any, reader: Any, token: Any) -> DataSourceOptions:
-    return DataSourceOptions.of({**_options(warehouse, reader, token), "query": goal})
+        for part in self._parts:
+            for batch in pickle.loads(part).batches():  # noqa: S301 - our own made it
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -9,7 +9,7 @@ opens the warehouse, whoever else has it open. Where others commit first, it is 
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pyarrow as pa
@@ -22,45 +22,29 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from corollary.core.arrow import empty_table, nullary_table
-from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole
 from corollary.database.database import Database, state_of
+from corollary.database.opening import open_with
 from corollary.database.pending_commit import DeferredOperations
-from corollary.database.program.names import writable_relation
-from corollary.database.writing.events import net_change
+from corollary.database.writing.events import first_bad_rows, net_change
 from corollary.database.writing.operations import Operation
 from corollary.engines.spark.frames import HOLDS_COLUMN, tables_of
 from corollary.errors import CorollaryError, Diagnostic, InputError
-from corollary.spark.access import DataSourceOptions, OpenSource, bad_option, open_source
+from corollary.spark.access import DataSourceOptions, bad_option, open_source
 from corollary.streaming.batches import METADATA_FILE
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.copies import repeat_rows, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.places import Place, place_of
-from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
+FRAME = "the frame"
+"""What errors call the rows."""
 INLINE_ROWS = 1 << 14
 """No more rows than these travel with the message of a task."""
-
-
-@dataclass(frozen=True, slots=True)
-class StagedRows:
-    """Rows of a task: an Arrow stream, or the file that has one and its checksum."""
-
-    data: bytes | tuple[str, str]
-
-    def table(self, root: Place) -> pa.Table:
-        """Return the rows.
-
-        Raises:
-            WarehouseError: the file is missing, or not what was written.
-        """
-        data = self.data if isinstance(self.data, bytes) else durable_files.read(root, *self.data)
-        return durable_files.from_arrow_stream(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +53,23 @@ class StagedMessage(WriterCommitMessage):
 
     Attributes:
         intent: below which its files are.
-        staged: the rows.
+        staged: the rows: Arrow streams, or files that have one, with their checksums.
         findings: about rows that do not fit.
     """
 
     intent: str
-    staged: tuple[StagedRows, ...]
-    findings: tuple[Diagnostic, ...]
+    staged: tuple[bytes | tuple[str, str], ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
+
+    def tables(self, root: Place) -> Iterator[pa.Table]:
+        """Yield the rows.
+
+        Raises:
+            WarehouseError: a file is missing, or not what was written.
+        """
+        for each in self.staged:
+            data = each if isinstance(each, bytes) else durable_files.read(root, *each)
+            yield durable_files.from_arrow_stream(data)
 
 
 class _SourceWriter:
@@ -86,64 +80,77 @@ class _SourceWriter:
     ) -> None:
         self._options, self._is_overwritten = options, is_overwritten
         self._reader = FrameReader(options.get("op"), options.get("order"))
+        name = options.get("relation")
+        if name is None:
+            raise bad_option("A `query` cannot be written to", "name a relation")
         if is_overwritten and options.get("op") is not None:
             raise bad_option("`op` says what to delete, and `overwrite` replaces all", "append")
         with open_source(options) as source:
-            self._relation = _written_relation(source)
+            source.principal.require(AccessRole.WRITE, "change data")
+            self._relation = state_of(source.outline).writable_relation(name)
             self._root = source.warehouse.root.absolute()
-            empty = to_arrow_schema(schema).empty_table()
-            self._reader.read(empty, self._relation, self._relation.name, "the frame")
+            self._reader.read(to_arrow_schema(schema).empty_table(), self._relation, name, FRAME)
             self._intent = source.warehouse.catalog.insert_intent()
 
     # --- in tasks ------------------------------------------------------------------------------
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         """Stage the rows of a task."""
-        staged: list[StagedRows] = []
-        findings: list[Diagnostic] = []
+        staged = []
         for table in tables_of(iterator):
-            (events,) = self._reader.read(table, self._relation, self._relation.name, "the frame")
-            findings += first_findings(list(events.findings), self._relation.name)
-            if events.bad.num_rows and not findings:  # an operation that there is not
-                (first,) = events.bad.slice(0, 1).to_pylist()
-                findings.append(Diagnostic(first["code"], f"{first['reason']}: {first['raw']}."))
-            if events.rows is not None and events.rows.num_rows and not findings:
+            (events,) = self._reader.read(table, self._relation, self._relation.name, FRAME)
+            if events.bad.num_rows:
+                findings = first_bad_rows(events.bad, events.findings, self._relation.name)
+                return StagedMessage(self._intent, findings=tuple(findings[:1]))
+            if events.rows is not None and events.rows.num_rows:
                 staged.append(self._stage(events.rows))
-        return StagedMessage(self._intent, tuple(staged), tuple(findings[:1]))
+        return StagedMessage(self._intent, tuple(staged))
 
-    def _stage(self, rows: pa.Table) -> StagedRows:
+    def _stage(self, rows: pa.Table) -> bytes | tuple[str, str]:
         if not rows.num_columns:  # a stream would not say how many rows there are
             rows = pa.table({HOLDS_COLUMN: pa.repeat(pa.scalar(True), rows.num_rows)})
         data = durable_files.to_arrow_stream(rows)
         if rows.num_rows <= INLINE_ROWS:
-            return StagedRows(data)
+            return data
         name = f"{DATA_DIRECTORY}/{self._intent}/staged-{secrets.token_hex(16)}.arrow"
-        return StagedRows((name, durable_files.write(self._root, name, data)))
+        return name, durable_files.write(self._root, name, data)
 
     # --- beside the driver ---------------------------------------------------------------------
 
-    def _commit(self, messages: Sequence[WriterCommitMessage | None], key: str | None) -> None:
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: N803 - Spark's name
+    ) -> None:
         """Make one transaction of all rows, unless there is one of the same key."""
         told = [each for each in messages if isinstance(each, StagedMessage)]
         try:
-            with open_source(self._options) as source, source.database() as database:
+            findings = [found for each in told for found in each.findings]
+            if findings:
+                raise InputError(findings[:1])
+            with (
+                open_source(self._options) as source,
+                open_with(self._options.path, source.engine, create=False) as database,
+            ):
                 state_of(database).author = source.principal
-                findings = [found for each in told for found in each.findings]
-                if findings:
-                    raise InputError(findings[:1])
-                self._transact(database, told, key)
+                self._transact(database, told, self._key(batchId))
         finally:
-            self._clean(told)
+            self.abort(messages)
+
+    def _key(self, batch: int | None) -> str | None:  # noqa: ARG002 - those of streams have one
+        """Return the idempotency key of the transaction, if it has one."""
+        name, version = self._options.get("txnAppId"), self._options.number("txnVersion")
+        return None if name is None or version is None else f"{name} {version}"
 
     def _transact(self, database: Database, told: list[StagedMessage], key: str | None) -> None:
         transaction = database.transaction(idempotency=key)
         if not transaction.is_repeated:
             name, state = self._relation.name, state_of(database)
             has_copies = name in state.loaded.normal.bags
-            tables = [each.table(self._root) for message in told for each in message.staged]
+            tables = [table for each in told for table in each.tables(self._root)]
             rows = pa.concat_tables(tables) if tables else empty_table(self._relation)
-            if HOLDS_COLUMN in rows.column_names and not self._relation.columns:
-                rows = nullary_table(1)
+            if not self._relation.columns:
+                rows = nullary_table(min(1, len(tables)))
             change = net_change(rows, self._relation, has_copies=has_copies)
             if self._is_overwritten:
                 transaction.read(lambda: _replacement(database, name, change.added))
@@ -154,27 +161,20 @@ class _SourceWriter:
         database.publish(transaction)
         database.deliver()
 
-    def _clean(self, told: list[StagedMessage]) -> None:
-        """Remove what was staged; `gc` finds what stays."""
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int | None = None,  # noqa: ARG002, N803 - Spark's name
+    ) -> None:
+        """Remove what tasks have staged; `gc` finds what stays."""
+        told = {each.intent for each in messages if isinstance(each, StagedMessage)}
         with suppress(CorollaryError), open_source(self._options) as source:
-            for intent in {self._intent, *(each.intent for each in told)}:
+            for intent in {self._intent, *told}:
                 source.warehouse.abandon(intent, is_certain=True)
-
-    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._clean([each for each in messages if isinstance(each, StagedMessage)])
 
 
 class SourceBatchWriter(_SourceWriter, DataSourceArrowWriter):
     """Writes a frame: all of it, or nothing."""
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the transaction."""
-        name, version = self._options.get("txnAppId"), self._options.number("txnVersion")
-        self._commit(messages, None if name is None or version is None else f"{name} {version}")
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what tasks have staged."""
-        self._abort(messages)
 
 
 class SourceStreamWriter(_SourceWriter, DataSourceStreamArrowWriter):
@@ -186,37 +186,17 @@ class SourceStreamWriter(_SourceWriter, DataSourceStreamArrowWriter):
         self._query = _query_id(options)  # before anything is staged
         super().__init__(options, schema, is_overwritten=is_overwritten)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Make the transaction of a micro-batch, unless it was made before."""
-        self._commit(messages, f"stream {self._query} {batchId}")
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
-        """Remove what tasks have staged."""
-        self._abort(messages)
-
-
-def _written_relation(source: OpenSource) -> Relation:
-    """Return the relation that is written to.
-
-    Raises:
-        InputError: there is none of this name, or it is derived.
-        AccessError: whoever writes may only read.
-    """
-    source.principal.require(AccessRole.WRITE, "change data")
-    name = source.options.get("relation")
-    if name is None:
-        raise bad_option("A `query` cannot be written to", "name a relation")
-    return writable_relation(source.normal, name)
+    def _key(self, batch: int | None) -> str:
+        return f"stream {self._query} {batch}"
 
 
 def _replacement(database: Database, name: str, rows: pa.Table) -> DeferredOperations:
     """Return what has to go and to come so that a relation has just these rows."""
     state = state_of(database)
-    normal, engine = state.loaded.normal, state.engine
-    if name in normal.bags:
-        came, went = row_difference(repeat_rows(engine.read(normal.bags[name])), rows)
-    else:
-        came, went = difference(engine.read(normal.bases.get(name, name)), rows)
+    normal = state.loaded.normal
+    held = state.engine.read(normal.bags.get(name) or normal.bases.get(name, name))
+    is_bag = name in normal.bags
+    came, went = row_difference(repeat_rows(held), rows) if is_bag else difference(held, rows)
     return DeferredOperations(
         [Operation(State.REMOVED, name, went), Operation(State.ADDED, name, came)], {}
     )

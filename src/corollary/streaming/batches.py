@@ -25,13 +25,13 @@ from corollary.database.intake.source_guards import SourceDifference, SourceGuar
 from corollary.database.opening import reopen
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.store import OpenArguments
+from corollary.database.writing.events import first_bad_rows
 from corollary.database.writing.frame_rows import EventReader, read_batch
 from corollary.database.writing.quarantine import quarantine_operations, with_quarantine
 from corollary.engines.spark.frames import all_rows
-from corollary.errors import CorollaryError, Diagnostic, InputError
+from corollary.errors import CorollaryError, InputError
 from corollary.streaming.folders import FolderReader
 from corollary.warehouse.copies import count_copies
-from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 
 if TYPE_CHECKING:
@@ -172,11 +172,7 @@ class BatchProcessor:
             has_copies=has_copies,
         )
         if change.bad.num_rows and self.bad_rows is BadRowPolicy.ABORT:
-            (first,) = change.bad.slice(0, 1).to_pylist()
-            raise InputError(
-                first_findings(change.findings, self.source)
-                or [Diagnostic(first["code"], f"{first['reason']}: {first['raw']}.")]
-            )
+            raise InputError(first_bad_rows(change.bad, change.findings, self.source))
         directive = self.reader.directive if isinstance(self.reader, FolderReader) else None
         declared = (each for each in database.program.declarations if each.name == self.relation)
         difference = SourceDifference(

@@ -323,10 +323,11 @@ class CopiesHandle:
     def portions(self) -> Sequence[Portion] | None:
         """Return what yields the rows of each portion of their counts."""
         counted = self.counted.portions()
-        return None if counted is None else [partial(_repeat_portion, each) for each in counted]
+        return None if counted is None else [partial(repeat_portion, each) for each in counted]
 
 
-def _repeat_portion(counted: Portion) -> Iterator[pa.Table]:
+def repeat_portion(counted: Portion) -> Iterator[pa.Table]:
+    """Yield the rows of a portion of their counts."""
     return _repeat_slices(counted(), REPEATED_MAX_ROWS)
 
 

@@ -31,7 +31,6 @@ from corollary.data_class import dataclass
 from corollary.errors import CorollaryError, WarehouseError
 from corollary.warehouse.catalog import catalog_rows
 from corollary.warehouse.catalog.retention import drop_superseded_folds
-from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.files.durable_files import FileBatch
 from corollary.warehouse.files.file_rows import FileRows
@@ -143,23 +142,20 @@ class Warehouse(WarehouseCatalog):
 
     # --- reading -------------------------------------------------------------------------------
 
-    def read_history(
-        self, relation: str, number: int
-    ) -> tuple[pa.Table | None, list[RelationDelta]]:
-        """Return the snapshot of a relation to start from, and the changes up to a commit.
+    def recorded_content(self, relation: str, number: int) -> list[catalog_rows.StoredChange]:
+        """Return what a relation is made of at a commit: its snapshot as a change, and all since.
 
         Raises:
-            WarehouseError: the commit is no longer kept, or a file is damaged.
+            WarehouseError: the commit is no longer kept.
         """
-        return read_consistently(self.catalog, lambda: self._history(relation, number))
-
-    def _history(self, relation: str, number: int) -> tuple[pa.Table | None, list[RelationDelta]]:
         self.commit_at(number)
-        snapshot = self.catalog.latest_snapshots(number).get(relation)
-        start = 0 if snapshot is None else snapshot.commit
-        table = None if snapshot is None else self.read_snapshot(snapshot)
-        changes = self.catalog.changes(start, number, relation)
-        return table, [self.read_change(each) for _, each in changes]
+        found = self.catalog.latest_snapshots(number).get(relation)
+        if found is None:
+            return [each for _, each in self.catalog.changes(0, number, relation)]
+        first = catalog_rows.StoredChange(
+            relation, found.rows, 0, True, found.checksum, None, found.path
+        )
+        return [first, *(each for _, each in self.catalog.changes(found.commit, number, relation))]
 
     def read_index(self, number: int) -> tuple[int, dict[str, pa.Buffer], dict[str, Place]]:
         """Return the commit of the latest index not after a commit, and its files, memory-mapped.

@@ -188,6 +188,7 @@ def test_questions_and_goals(db: Database, path: str) -> None:
     assert Counter(read(path, query=asked)) == Counter(Counter(row[1] for row in rows).items())
     earlier = db.at(2).relation("far").rows()
     assert set(read(path, query="far(x, y)", versionAsOf=2)) == set(earlier)
+    assert set(read(path, query="(SELECT x, y FROM far VERSION AS OF 2)")) == set(earlier)
 
 
 @pytest.mark.slow
@@ -245,11 +246,11 @@ def test_there_is_no_warehouse(tmp_path: Path) -> None:
 
 
 def test_other_columns_are_an_error(db: Database, path: str) -> None:
-    asked = source(path, relation="edge")
+    asked = source(path, relation="seen")
     schema = asked.schema()
-    db.load(text=PROGRAM.replace("symbol?", "number?"))
+    db.load(text=PROGRAM.replace("seen(x: number)", "seen(y: number)"))
     with pytest.raises(CorollaryError, match="C1571"):
-        asked.reader(schema)
+        asked.reader(schema).partitions()
 
 
 def stream(path: str, **options: Any) -> Any:

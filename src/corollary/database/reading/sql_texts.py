@@ -1,5 +1,6 @@
 """Texts of SQL that are questions, and who answers them."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace, take_version
 from corollary.source import SourceFile
 
+_QUESTION_START = re.compile(r"[\s(]*(?:(?:select|with|from)\s|values\b)", re.IGNORECASE)
 SQL_PLACE = "SQL"
 """What messages call the text that was passed."""
 
@@ -52,8 +54,12 @@ def read_statements(file: SourceFile) -> list[nodes.Statement]:
 
 
 def is_sql(text: str) -> bool:
-    """Whether a text begins as a question in SQL does."""
-    return SQL_START.match(text) is not None
+    """Whether a text begins as SQL does, and not as a goal.
+
+    >>> is_sql("SELECT -x FROM t"), is_sql("(VALUES (1))"), is_sql('link("a", y)')
+    (True, True, False)
+    """
+    return any(each.match(text) for each in (SQL_START, _QUESTION_START))
 
 
 def one_question(

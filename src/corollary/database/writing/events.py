@@ -28,6 +28,7 @@ from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.warehouse.copies import net_counts, repeat_rows
+from corollary.warehouse.formats.delimited import first_findings
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, RAW_MAX_CHARACTERS
 
 INSERTS = ("insert", "i", "c", "r", "+", "update_postimage")
@@ -166,6 +167,18 @@ def _moved(finding: Diagnostic, lines: int) -> Diagnostic:
     file = replace(span.file, first_line=span.file.first_line + lines)
     moved = replace(span, file=file, line=span.line + lines, end_line=span.end_line + lines)
     return replace(finding, span=moved)
+
+
+def first_bad_rows(
+    bad: pa.Table, findings: Sequence[list[Diagnostic]], source: str
+) -> list[Diagnostic]:
+    """Return the first findings about malformed records, of which there are some.
+
+    About an unknown operation there is none: the reason of the quarantine says it.
+    """
+    (first,) = bad.slice(0, 1).to_pylist()
+    unknown = Diagnostic(first["code"], f"{first['reason']}: {first['raw']}.")
+    return first_findings(list(findings), source) or [unknown]
 
 
 def net_change(rows: pa.Table, relation: Relation, *, has_copies: bool = False) -> NetRows:

@@ -106,11 +106,8 @@ class StoredHistory:
 
         Changes from a time when it had columns of other types do not count.
         """
-        snapshot, deltas = self.warehouse.read_history(relation.name, at)
-        if snapshot is not None:
-            deltas = [RelationDelta(snapshot, snapshot.slice(0, 0), is_full=True), *deltas]
         relevant: list[RelationDelta] = []
-        for each in deltas:
+        for each in read_consistently(self.warehouse.catalog, lambda: self._deltas(relation, at)):
             if each.is_full or not _has_types(each.added, relation):
                 relevant = []
             if _has_types(each.added, relation):
@@ -119,6 +116,10 @@ class StoredHistory:
         if state.removed.num_rows:
             raise _does_not_add_up(relation)
         return LocalTable(state.added)
+
+    def _deltas(self, relation: Relation, at: int) -> list[RelationDelta]:
+        stored = self.warehouse.recorded_content(relation.name, at)
+        return [self.warehouse.read_change(each) for each in stored]
 
     def snapshot_files(self, relation: Relation, at: int) -> list[Place] | None:
         """Return the files of the latest snapshot, if nothing has changed since.
