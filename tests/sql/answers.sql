@@ -69,3 +69,79 @@ SELECT all, 2 AS two FROM (SELECT k AS all FROM t) q WHERE all < 3
 
 SELECT ALL distinct FROM (SELECT 7 AS distinct) q
 -- = 7
+
+-- texts beside other values are read as such: as BIGINT, DOUBLE, DATE, BOOLEAN
+SELECT k, s + 1 AS a, s * 1.5 AS b, -s AS c, s DIV 2 AS d, s / 2 AS e FROM (SELECT k, CAST(k AS STRING) AS s FROM t WHERE k < 3) q WHERE s <= 2
+-- = 1 | 2 | 1.5 | -1.0 | 0 | 0.5
+-- = 2 | 3 | 3.0 | -2.0 | 1 | 1.0
+
+-- a text that is no number is an error where it counts
+SELECT k FROM t WHERE s = 1
+-- error C0810
+
+SELECT k FROM t WHERE k = 1 AND '1.5' = 1
+-- error C1309
+
+-- text and text are no sum
+SELECT s + s AS x FROM t
+-- error C1307
+
+SELECT '1' = 1 AS a, ' 2 ' = 2 AS b, '1.50' = 1.5 AS c, DATE '2025-01-01' = '2025-1-1' AS d, true = 'yes' AS e, '1' <=> 1 AS f, 2.5D > 'NaN' AS g
+-- = True | True | True | True | True | True | False
+
+SELECT coalesce(s, 1) AS a, coalesce(s, 1, 2.5) AS b, coalesce(2.5, 1, s) AS c, nullif(s, 1) AS d, if(s > 1, s, 0) AS e FROM (SELECT '7' AS s) q
+-- = 7 | 7.0 | 2.5 | 7 | 7
+
+SELECT CASE WHEN k = 1 THEN '2025-01-01' ELSE DATE '2025-02-01' END AS x FROM t WHERE k < 3
+-- = 2025-01-01
+-- = 2025-02-01
+
+SELECT k FROM t WHERE CAST(k AS STRING) IN (SELECT b - 4 FROM u) OR k IN ('3', '4')
+-- = 1
+-- = 2
+-- = 3
+
+SELECT '1' AS x UNION SELECT k FROM t WHERE k < 3
+-- = 1
+-- = 2
+
+SELECT s FROM (SELECT '2' AS s) q INTERSECT SELECT k FROM t
+-- = 2
+
+SELECT 1.5 AS x UNION ALL SELECT '2'
+-- = 1.5
+-- = 2.0
+
+SELECT true AS x UNION ALL SELECT 1
+-- error C1307
+
+SELECT t.k FROM t JOIN (SELECT '1' AS k UNION ALL SELECT '2') x USING (k)
+-- = 1
+-- = 2
+
+SELECT k FROM t FULL JOIN (SELECT '7' AS k) x USING (k)
+-- = 1
+-- = 2
+-- = 3
+-- = 7
+
+-- and functions read texts, and write them
+SELECT sum(s) AS a, avg(s) AS b, max(s) AS c FROM (SELECT CAST(k AS STRING) AS s FROM t) q
+-- = 6.0 | 2.0 | 3
+
+SELECT 1 || 2 AS a, concat(k, 'a', DATE '2025-01-01') AS b, upper(true) AS c, substr(12345, '2', 3) AS d, lpad(5, 3, 0) AS e, 12 LIKE '1%' AS f, year('2025-03-04 10:00:00') AS g, abs('-3') AS h FROM t WHERE k = 1
+-- = 12 | 1a2025-01-01 | TRUE | 234 | 005 | True | 2025 | 3.0
+
+SELECT NOT 'true' AS a, s OR false AS b FROM (SELECT 'yes' AS s) q
+-- = False | True
+
+SELECT k FROM t WHERE s
+-- error C1307
+
+-- a time without a date would be today
+SELECT CAST('08:00:00' AS TIMESTAMP) AS x
+-- error C0810
+
+SELECT try_cast(x AS TIMESTAMP) AS y FROM VALUES ('T08:00'), ('2025-01-01 08:00') v(x)
+-- = NULL
+-- = 2025-01-01 08:00:00+00:00

@@ -1,38 +1,24 @@
-select a from t where s = 1
+select a from t where d = 1
 
-select a from t where d = s
+select a from t where s
 
-select s + 1 from t
+select s + s from t
 
 select a from t where a
 
 select not k from t
 
-select case when b then 1 else s end from t
+select case when b then 1 else d end from t
 
-select coalesce(s, 1) from t
+select a from t union select b from t
 
-select upper(k) from t
+select k from t where k in (d, 2)
 
-select sum(s) from t
-
-select concat(s, 1) from t
-
-select year(s) from t
-
-select sqrt(s) from t
-
-select a from t union select w from u
-
-select k from t where k in (s, '2')
-
-select k from t where k in (select w from u)
+select k from t where k in (select d from t)
 
 select f div 2 from t
 
 select b + 1 from t
-
-select a from t where s like 1
 
 select if(a, 1, 2) from t
 
@@ -42,9 +28,7 @@ select max(null) from t
 
 select hour(k) from t
 
-select k from t join u on t.s = u.c
-
-select -s from t
+select k from t join u on t.d = u.c
 
 select +d from t
 

@@ -2,9 +2,7 @@ select * from t tablesample (10 percent)
 
 select * from t lateral view explode(s) v as x
 
-select * from t pivot (sum(m) for a in (1, 2))
-
-select a, rank() over (order by k) r from t qualify r = 1
+select * from t pivot (sum(m) for a in (k))
 
 select /*+ broadcast(u) */ * from t
 
@@ -18,9 +16,9 @@ select a from t cluster by a
 
 select a from t distribute by a
 
-select * from t, lateral (select t.a) v
+select * from t full join lateral (select t.a) v on true
 
-select * from range(10)
+select * from ranges(10)
 
 select * from t cross join unnest(s)
 
@@ -58,7 +56,7 @@ select * from (t join u on true) v
 
 select s['x'] from t
 
-select * replace (1 as a) from t
+select * rename (a as x) from t
 
 select exists(s, x -> x) from t
 

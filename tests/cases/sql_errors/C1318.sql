@@ -2,7 +2,7 @@ with recursive r as (select x from r) select * from r
 
 with recursive r as (select 1 as n union all select n + 1 from r union select 2) select * from r
 
-with recursive r as (select 1 as n union select 'x' from r) select * from r
+with recursive r as (select 1 as n union select true from r) select * from r
 
 with recursive r as (select 1 as n union select n + 0.5 from r) select * from r
 

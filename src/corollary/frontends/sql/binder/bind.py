@@ -227,12 +227,17 @@ class QueryBinder:
         return self._column_types(rows, titles, node)
 
     def _column_types(
-        self, rows: Sequence[Sequence[Expression]], titles: Sequence[str], node: exp.Expr
+        self,
+        rows: Sequence[Sequence[Expression]],
+        titles: Sequence[str],
+        node: exp.Expr,
+        *,
+        reads_texts: bool = True,
     ) -> list[Type]:
         """Return the types that the values of rows have together, column by column."""
         types = []
         for values, title in zip(zip(*rows, strict=True), titles, strict=True):
-            type_ = common_type(list(values))
+            type_ = common_type(list(values), reads_texts=reads_texts)
             if type_ is None:
                 site = ExpressionBinder(self.session, Scope(), "").site(node)
                 raise mismatch(site, values, title)
@@ -253,7 +258,7 @@ class QueryBinder:
                 message = f"The first row has {len(rows[0])} values, and this one {len(rows[-1])}."
                 raise session.error("C1315", message, row, "write as many values in each row")
         titles = [f"Column {at} of VALUES" for at in range(1, len(rows[0]) + 1)]
-        types = self._column_types(rows, titles, node)
+        types = self._column_types(rows, titles, node, reads_texts=False)
         typed = tuple(
             tuple(
                 each if type_ == UNTYPED else convert(each, type_)

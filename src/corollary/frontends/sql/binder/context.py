@@ -10,8 +10,8 @@ from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.scopes import Scope
-from corollary.frontends.sql.binder.session import BindingSession, type_name
-from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.operators import Site, condition
 from corollary.frontends.sql.query_tree import Expression, Query
 
@@ -52,15 +52,9 @@ class ExpressionContext(ABC):
         """Return the expression of a node that must be a condition."""
         return condition(self.bind(node), self.site(node), what)
 
-    def bind_text(self, node: exp.Expr, site: Site) -> Expression:
-        """Return the expression of a node that must be a text."""
-        found = self.bind(node)
-        if is_untyped(found):
-            return convert(found, SYMBOL)
-        if not found.type.is_symbol:
-            note = f"write `CAST({self.session.text(node)} AS STRING)`"
-            raise site.error("C1307", f"`{site.name}` does not take {type_name(found.type)}.", note)
-        return found
+    def bind_text(self, node: exp.Expr) -> Expression:
+        """Return the expression of a node as a text."""
+        return convert(self.bind(node), SYMBOL)
 
     def try_bind(self, node: exp.Expr) -> Expression | None:
         """Return the expression of a node, or None if it cannot be bound."""

@@ -282,12 +282,19 @@ class ExpressionBinder(ExpressionContext):
                 pending += [part.args["expression"], part.this]
             else:
                 parts.append(part)
-        tests = [self.bind_condition(part, f"`{word}`") for part in parts]
+        tests = [self._truth(part, f"`{word}`") for part in parts]
         return connect(word.lower(), tests, self.session.span(node))
 
     def _visit_not(self, node: exp.Not) -> Expression:
         self.session.check(node, "this")
-        return negate(self.bind_condition(node.this, "`NOT`"), self.session.span(node))
+        return negate(self._truth(node.this, "`NOT`"), self.session.span(node))
+
+    def _truth(self, node: exp.Expr, what: str) -> Expression:
+        """Return an operand of logic, which a text may stand for."""
+        found = self.bind(node)
+        if found.type.is_symbol:
+            found = convert(found, BOOL)
+        return condition(found, self.site(node), what)
 
     def _visit_is(self, node: exp.Is) -> Expression:
         self.session.check(node, "this", "expression")

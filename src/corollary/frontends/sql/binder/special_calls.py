@@ -134,7 +134,7 @@ def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -
     if isinstance(pattern_node, exp.Any | exp.All) and escape is None:
         return _like_several(context, node, pattern_node)
     site = context.site(node, node.this, pattern_node, name="LIKE")
-    text, pattern = context.bind_text(node.this, site), context.bind_text(pattern_node, site)
+    text, pattern = context.bind_text(node.this), context.bind_text(pattern_node)
     if escape is not None:
         pattern = _with_backslashes(context, pattern, escape, pattern_node)
     if isinstance(node, exp.ILike):

@@ -22,6 +22,7 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.values.conversions import (
     EPOCH,
     call,
+    cast,
     convert,
     integer,
     is_untyped,
@@ -65,6 +66,10 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
         return convert(argument, TIMESTAMP)
     if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
         return read_literal(argument, wanted, site)
+    if type_.is_symbol or wanted.is_symbol:  # as ANSI Spark does
+        found = cast(argument, wanted, 64)
+        if found is not None:
+            return found
     raise unfit(site, argument, DATE if kinds == TIME else wanted)
 
 
@@ -144,6 +149,8 @@ def numeric(argument: Expression, site: Site) -> Expression:
         return convert(argument, NUMBER)
     if argument.type.is_unsigned:
         return to_decimal(argument, 0, 20)
+    if argument.type.is_symbol:
+        return convert(argument, FLOAT)
     if argument.type.kind not in NUMERIC:
         raise unfit(site, argument, NUMBER)
     return argument

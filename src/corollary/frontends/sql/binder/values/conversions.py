@@ -1,7 +1,8 @@
 """Types of several values together, and conversions between types: by themselves, and by `CAST`.
 
-Spark's ANSI rules: numbers widen (integer, decimal, double), dates become timestamps; text never
-converts by itself. An integer counts as BIGINT, which has 20 digits as a decimal; a literal has as
+Spark's ANSI rules: numbers widen (integer, decimal, double), dates become timestamps; text beside
+another type becomes that one, beside integers BIGINT and beside other numbers DOUBLE. An integer
+counts as BIGINT, which has 20 digits as a decimal; a literal has as
 many as it is written with.
 """
 
@@ -115,7 +116,23 @@ def wider(left: Type, right: Type) -> Type | None:
         return left.with_null(nullable)
     if kinds == {Kind.DATE, Kind.TIMESTAMP}:
         return TIMESTAMP.with_null(nullable)
+    if Kind.SYMBOL in kinds:
+        other = _read_type(right if left.is_symbol else left)
+        return None if other is None else other.with_null(nullable)
     return None
+
+
+def _read_type(beside: Type) -> Type | None:
+    """Return the type that texts are read as beside values of another type."""
+    match beside.kind:
+        case Kind.NUMBER:
+            return NUMBER
+        case Kind.FLOAT | Kind.DECIMAL:
+            return FLOAT
+        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP:
+            return beside
+        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD:
+            return None
 
 
 def _wider_number(left: Type, right: Type) -> Type:
@@ -136,14 +153,21 @@ def _as_decimal(type_: Type) -> Type:
     return type_ if type_.is_decimal else decimal(type_.precision or NUMBER_DIGITS, 0)
 
 
-def common_type(expressions: list[Expression]) -> Type | None:
+def common_type(expressions: list[Expression], *, reads_texts: bool = True) -> Type | None:
     """Return the type that all values can be converted to; None if there is none.
 
     An integer literal beside decimals is an INT if it fits, which has ten digits.
+
+    Args:
+        expressions: the values.
+        reads_texts: whether texts beside other values are read as such.
     """
-    has_decimal = any(each.type.is_decimal for each in expressions)
+    texts = [each for each in expressions if each.type.is_symbol and not is_untyped(each)]
+    if texts and not reads_texts and not all(each.type.is_symbol for each in expressions):
+        return None
+    has_decimal = not texts and any(each.type.is_decimal for each in expressions)
     found: Type = UNTYPED
-    for each in expressions:
+    for each in (*texts, *(each for each in expressions if each not in texts)):  # as Spark does
         type_ = each.type
         literal = _integer_literal(each)
         if has_decimal and literal is not None:
@@ -165,6 +189,10 @@ def convert(expression: Expression, type_: Type) -> Expression:
         return ConstantValue(None, type_.with_null(True), expression.span)
     if found.domain == type_.domain:
         return expression
+    if found.is_symbol:
+        read = cast(expression, type_, 64)
+        assert read is not None, f"{found} never becomes {type_} by itself"
+        return read
     span = expression.span
     match type_.kind:
         case Kind.FLOAT:
@@ -178,7 +206,9 @@ def convert(expression: Expression, type_: Type) -> Expression:
                 midnight = datetime.combine(expression.value, time(), UTC)
                 return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
-        case Kind.NUMBER | Kind.UNSIGNED | Kind.SYMBOL | Kind.BOOL | Kind.DATE | Kind.RECORD:
+        case Kind.SYMBOL:
+            return call("show", (expression,), SYMBOL, span)
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.BOOL | Kind.DATE | Kind.RECORD:
             raise AssertionError(f"{found} never becomes {type_} by itself")
 
 

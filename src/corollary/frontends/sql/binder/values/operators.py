@@ -30,6 +30,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     integer,
     is_untyped,
     to_decimal,
+    wider,
 )
 from corollary.frontends.sql.binder.values.literals import read_value
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
@@ -71,16 +72,15 @@ class Site:
 
 def mismatch(site: Site, arguments: Sequence[Expression], what: str) -> InputError:
     """Return the error of operands whose types do not fit; the note has the missing cast."""
-    types = " and ".join(dict.fromkeys(type_name(each.type) for each in arguments))
+    types = list(dict.fromkeys(type_name(each.type) for each in arguments))
     note = "convert one of them with CAST"
-    others = [each.type for each in arguments if not each.type.is_symbol]
+    others = [each.type for each in arguments if not each.type.is_symbol] or [NUMBER]
     for position, each in enumerate(arguments):
-        if each.type.is_symbol and others and not is_untyped(each):
+        if each.type.is_symbol and not is_untyped(each):
             note = _cast_cure(site.text(position), each, others[0])
             break
-    return site.error(
-        "C1307", f"{what} does not take {types}; nothing is converted by itself.", note
-    )
+    listed = " and ".join(types) + (" together" if len(types) > 1 else "")
+    return site.error("C1307", f"{what} does not take {listed}.", note)
 
 
 def unfit(site: Site, argument: Expression, wanted: Type) -> InputError:
@@ -127,7 +127,7 @@ def _operands(
     sign: str, left: Expression, right: Expression, site: Site
 ) -> tuple[Expression, Expression]:
     what = SIGNS.get(sign, f"`{sign}`")
-    left, right = _read_texts((left, right), site)
+    left, right = _read_text(left, right, site), _read_text(right, left, site)
     for each in (left, right):
         if each.type.kind not in NUMERIC and not is_untyped(each):
             if each.type.is_symbol or {left.type.kind, right.type.kind} & NUMERIC:
@@ -221,6 +221,8 @@ def negative(operand: Expression, site: Site) -> Expression:
     """Return `-x`; a negative literal is a literal."""
     if is_untyped(operand):
         return operand
+    if operand.type.is_symbol:
+        operand = convert(operand, FLOAT)
     if operand.type.kind not in NUMERIC:
         raise unfit(site, operand, NUMBER)
     operand = _signed(operand)
@@ -238,27 +240,28 @@ def negative(operand: Expression, site: Site) -> Expression:
 
 def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Expression, ...]:
     """Return values converted to the type that they have together."""
-    arguments = _read_texts(arguments, site)
     type_ = common_type(list(arguments))
     if type_ is None:
         raise mismatch(site, arguments, what)
     if type_.precision < 0:
         return tuple(arguments)
-    return tuple(convert(each, type_) for each in arguments)
+    return tuple(_read(each, type_, site) for each in arguments)
 
 
-def _read_texts(arguments: Sequence[Expression], site: Site) -> Sequence[Expression]:
-    """Return values with the literals among them that are texts, beside others, read as those."""
-    others = [each for each in arguments if not each.type.is_symbol]
-    wanted = common_type(others) if others else None
-    if wanted is None:
-        return arguments
-    return [
-        read_literal(each, wanted, site)
-        if isinstance(each, ConstantValue) and isinstance(each.value, str) and not is_untyped(each)
-        else each
-        for each in arguments
-    ]
+def _read(value: Expression, type_: Type, site: Site) -> Expression:
+    """Return a value in a wider type; a literal text is read at once."""
+    is_literal = isinstance(value, ConstantValue) and isinstance(value.value, str)
+    if is_literal and type_.kind in EXAMPLES and not is_untyped(value):
+        return read_literal(value, type_, site)  # type: ignore[arg-type]
+    return convert(value, type_)
+
+
+def _read_text(text: Expression, beside: Expression, site: Site) -> Expression:
+    """Return an operand; a text beside a number is the number that it stands for."""
+    if not text.type.is_symbol or is_untyped(text) or beside.type.kind not in NUMERIC:
+        return text
+    type_ = wider(text.type, beside.type)
+    return text if type_ is None else _read(text, type_, site)
 
 
 EXAMPLES = {
@@ -271,13 +274,9 @@ EXAMPLES = {
 
 def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
     """Return the value of a text where one of another type is wanted."""
-    if wanted.is_decimal:
-        wanted = FLOAT  # as in Spark
-    if wanted.is_bool:
-        return call("parse_bool", (text,), BOOL, text.span)
-    if wanted.kind not in EXAMPLES:
-        return text
     value = read_value(str(text.value), wanted)
+    if wanted.is_bool or (wanted.is_float and value is None):  # `yes`, `NaN`
+        return convert(text, wanted)
     if value is None:
         message = f"`{text.value}` is not a {type_name(wanted)}."
         raise site.error("C1309", message, f"write one, as in `{EXAMPLES[wanted.kind]}`")
