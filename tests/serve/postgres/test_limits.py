@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -17,6 +19,7 @@ from psycopg import errors
 from corollary.serve.postgres.catalog import process
 from corollary.serve.postgres.catalog.process import REQUESTS_MAX, CatalogProcess
 from corollary.serve.postgres.server import CONNECTIONS_MAX
+from corollary.serve.processes.channel import encode_frame
 from support.serve.pg_endpoint import Endpoint
 
 ENDLESS = "SELECT count(*) FROM generate_series(1, 100000000000)"
@@ -132,3 +135,22 @@ def test_connections_that_do_not_sign_in_keep_nobody_out(endpoint: Endpoint) -> 
         wait_until(lambda: endpoint.server.connections == CONNECTIONS_MAX)
         with psycopg.connect(**endpoint.arguments("reader"), connect_timeout=20) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "reported"),
+    [(b"", 0, ""), (encode_frame({"id": 1}), 1, "KeyError: 'type'")],
+    ids=["end", "failure"],
+)
+def test_a_process_that_fails_says_why(sent: bytes, status: int, reported: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = [sys.executable, "-m", process.MODULE, str(theirs.fileno())]
+        with subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True
+        ) as worker:
+            theirs.close()
+            ours.sendall(sent)
+            ours.shutdown(socket.SHUT_WR)
+            _, said = worker.communicate(timeout=PATIENCE)
+    assert (worker.returncode, said.strip().rpartition("\n")[2]) == (status, reported)

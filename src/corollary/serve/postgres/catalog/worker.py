@@ -11,9 +11,11 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from corollary.serve.answers import Answer
@@ -109,12 +111,17 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever stops the server ends the socket
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    channel = Channel(socket.socket(fileno=descriptor))
+    status = 1
     try:
-        channel.send({"type": "ready"})
-        CatalogWorker(channel).run()
+        channel = Channel(socket.socket(fileno=descriptor))
+        with suppress(ConnectionError):  # the other side is gone
+            channel.send({"type": "ready"})
+            CatalogWorker(channel).run()
+        status = 0
+    except Exception:  # noqa: BLE001 - nobody else would report it
+        traceback.print_exc()
     finally:
-        os._exit(0)  # not at the end of queries that nobody waits for
+        os._exit(status)  # not at the end of queries that nobody waits for
 
 
 if __name__ == "__main__":
