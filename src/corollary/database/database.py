@@ -172,7 +172,9 @@ class Database(ReadAccess):
 
         self._state.check_open()
         if self._session is None:
-            self._session = SqlSession(self._state, self.transaction, self._ask_at, self._recall)
+            self._session = SqlSession(
+                self._state, self.transaction, self._ask_at, self._recall, self.explain
+            )
         return self._session.run(text, parameters, at)
 
     @checked(text=str)

@@ -188,6 +188,44 @@ def test_what_spark_answers(db: corollary.Database, question: str, answer: tuple
     assert ask(db, question) == [answer]
 
 
+def test_a_table_of_a_question_is_written_in_one_transaction(db: corollary.Database) -> None:
+    made = db.sql("CREATE TABLE c AS SELECT a, COUNT(*) AS n, 1.5 AS x FROM u GROUP BY a")
+    assert isinstance(made, Transaction)
+    assert ask(db, "SELECT * FROM c") == [(2, 2, Decimal("1.5")), (4, 1, Decimal("1.5"))]
+    assert db.sql("CREATE TABLE IF NOT EXISTS c AS SELECT 1 AS a") is None
+    db.sql("INSERT INTO c VALUES (NULL, NULL, NULL)")
+    db.sql("TRUNCATE TABLE u")
+    assert ask(db, "SELECT COUNT(*) FROM c") == [(3,)]
+    assert ask(db, "SELECT * FROM u") == []
+    assert "C1371" in refusal(db, "CREATE TABLE C AS SELECT 1 AS a")
+    assert "C1379" in refusal(
+        db, "BEGIN; INSERT INTO u VALUES (1, 1); CREATE TABLE d AS SELECT * FROM u"
+    )
+    db.sql("ROLLBACK")
+
+
+def test_what_is_there_is_shown(db: corollary.Database) -> None:
+    db.sql(
+        "CREATE VIEW v AS SELECT k, 1.5 AS x FROM t; CREATE MATERIALIZED VIEW w AS SELECT k FROM t"
+    )
+    assert db.sql("SHOW TABLES").columns == ("namespace", "tableName", "isTemporary")
+    assert [row[1] for row in db.sql("SHOW TABLES").rows()] == ["t", "u", "v", "w"]
+    assert [row[1] for row in db.sql("SHOW TABLES LIKE 'T*|w'").rows()] == ["t", "w"]
+    assert [row[1] for row in db.sql("SHOW VIEWS").rows()] == ["v", "w"]
+    assert db.sql("SHOW VIEWS LIKE 'x'").rows() == []
+    assert db.sql("SHOW COLUMNS IN v").rows() == [("k",), ("x",)]
+    assert db.sql("DESC TABLE v").rows() == [("k", "bigint", None), ("x", "decimal(2,1)", None)]
+    ((plan,),) = db.sql("EXPLAIN SELECT a FROM t WHERE k = 1").rows()
+    assert plan == db.explain("SELECT a FROM t WHERE k = 1").strip()
+    assert "C1368" in refusal(db, "DESCRIBE z")
+
+
+def test_the_level_at_which_spark_gives_up_is_no_limit(db: corollary.Database) -> None:
+    query = "SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3"
+    text = f"WITH RECURSIVE r(n) MAX RECURSION LEVEL 5 AS ({query}) SELECT * FROM r"
+    assert ask(db, text) == [(1,), (2,), (3,)]
+
+
 def test_copies_are_written_and_deleted(db: corollary.Database) -> None:
     db.sql("INSERT INTO u VALUES (2, 3)")
     db.sql("INSERT INTO u SELECT * FROM u WHERE a = 4")

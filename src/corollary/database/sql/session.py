@@ -5,7 +5,9 @@ from dataclasses import field, replace
 from typing import Any
 
 from corollary.core.program import NormalProgram
+from corollary.core.states import State
 from corollary.data_class import dataclass
+from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reading.answer import SqlAnswer
 from corollary.database.reading.sql_texts import (
@@ -27,11 +29,12 @@ from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
-from corollary.frontends.sql.catalog import TableDefinition
+from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
 from corollary.frontends.sql.statements.kept_texts import edit_program
 from corollary.frontends.sql.statements.questions import StatementPlace
+from corollary.frontends.sql.statements.shown import shown_rows, table_like
 from corollary.source import SourceFile
 
 
@@ -43,6 +46,7 @@ class SqlSession:
         begin: begins a transaction.
         ask: answers a question.
         recall: answers the text of a question by an earlier plan, if there is one.
+        explain: returns the plan of a question.
         is_prepared: whether all writes are done together, and none sees another.
     """
 
@@ -50,6 +54,7 @@ class SqlSession:
     begin: Callable[[], Transaction]
     ask: Ask
     recall: Recall = lambda *_: None
+    explain: Callable[[str], str] = lambda _: ""
     transaction: Transaction | None = None
     is_prepared: bool = False
     _written: set[str] = field(default_factory=set)
@@ -107,11 +112,21 @@ class SqlSession:
 
     def _run(
         self,
-        statement: nodes.QueryStatement | nodes.Write | nodes.TransactionBoundary,
+        statement: nodes.QueryStatement
+        | nodes.Write
+        | nodes.TransactionBoundary
+        | nodes.CreateTableAs
+        | nodes.Show,
         place: StatementPlace,
         at: object,
     ) -> SqlAnswer | Transaction | None:
         match statement:
+            case nodes.Show():
+                plan = self.explain(statement.text) if statement.text else ""
+                tree = shown_rows(statement, self.state.program, plan)
+                return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
+            case nodes.CreateTableAs():
+                return self._create_from(statement, place)
             case nodes.QueryStatement():
                 self._refuse_own_writes(set(free_tables(statement.query)), statement)
                 return ask_question(statement, place, at, self.ask)
@@ -158,6 +173,33 @@ class SqlSession:
         return self._in_transaction(
             lambda transaction: transaction.edit(lambda program: edit_program(program, given))
         )
+
+    def _create_from(
+        self, statement: nodes.CreateTableAs, place: StatementPlace
+    ) -> Transaction | None:
+        """Create a table with the rows of a question, in one transaction."""
+        catalog = visible_catalog(self.state.program)
+        if statement.if_not_exists and catalog.find(statement.name.text):
+            return None
+        self._refuse_own_writes(set(free_tables(statement.query)), statement)
+        text = table_like(statement.name, place.bind(statement.query.copy(), catalog))
+        file = SourceFile(SQL_PLACE, text)
+        definitions = [
+            PlacedDefinition(each, file)
+            for each in read_statements(file)
+            if isinstance(each, nodes.Definition)
+        ]
+
+        def rows() -> DeferredOperations:
+            found = self.ask(statement.query.copy(), place, None).arrow()
+            added = Operation(State.ADDED, statement.name.text, found)
+            return DeferredOperations([added], {})
+
+        def create(transaction: Transaction) -> None:
+            transaction.edit(lambda program: edit_program(program, definitions))
+            transaction.read(rows)
+
+        return self._in_transaction(create)
 
     # --- writes --------------------------------------------------------------------------------
 
@@ -272,7 +314,9 @@ class SqlSession:
         self._written.add(relation)
 
     def _refuse_own_writes(
-        self, read: Collection[str], statement: nodes.QueryStatement | nodes.Write
+        self,
+        read: Collection[str],
+        statement: nodes.QueryStatement | nodes.Write | nodes.CreateTableAs,
     ) -> None:
         """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
         if not self._written:

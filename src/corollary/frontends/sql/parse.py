@@ -210,9 +210,14 @@ def offsets_of(node: exp.Expr) -> tuple[int, int] | None:
 
 
 class SparkWithPlaces(Spark):
-    """The dialect whose parser is `PositionParser`."""
+    """The dialect whose parser is `PositionParser`; no statement is a text after its first word."""
 
     Parser = PositionParser
+
+    class Tokenizer(Spark.Tokenizer):
+        """Spark's tokens."""
+
+        COMMANDS: ClassVar[set[TokenType]] = set()
 
 
 _PAIRS = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
@@ -412,9 +417,20 @@ _ENDS = frozenset(
 _QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
 
 
+_LEVELS = ("MAX", "RECURSION", "LEVEL")
+
+
 def _with_names(tokens: Sequence[Token]) -> list[Token]:
-    """Return tokens in which `all` of `SELECT all, 2` is a name: no value comes after it."""
+    """Return tokens in which `all` of `SELECT all, 2` is a name: no value comes after it.
+
+    `MAX RECURSION LEVEL n` is left out, which only says when Spark gives a recursion up.
+    """
     found = list(tokens)
+    for at in reversed(range(len(found) - 4)):
+        words = tuple(each.text.upper() for each in found[at : at + 3])
+        is_number = found[at + 3].token_type is TokenType.NUMBER
+        if words == _LEVELS and is_number and found[at + 4].token_type is TokenType.ALIAS:
+            del found[at : at + 4]
     for at in range(1, len(found)):
         after = found[at + 1].token_type if at + 1 < len(found) else TokenType.SEMICOLON
         before = [each.token_type for each in found[max(0, at - 2) : at]]

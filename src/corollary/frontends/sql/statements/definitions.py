@@ -399,11 +399,9 @@ def compile_files(files: Sequence[SourceFile], others: Program) -> Program:
     return compile_definitions(definitions, others)
 
 
-def _not_a_definition(
-    statement: nodes.Drop | nodes.Write | nodes.TransactionBoundary | nodes.QueryStatement,
-) -> Diagnostic:
+def _not_a_definition(statement: nodes.Statement) -> Diagnostic:
     match statement:
-        case nodes.QueryStatement():
+        case nodes.QueryStatement() | nodes.Show():
             what, cure = "asks a question", 'ask it with `corollary sql W "SELECT …"`'
         case nodes.Drop():
             what, cure = "drops something", "leave out the `CREATE` instead"

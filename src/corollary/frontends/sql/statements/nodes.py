@@ -268,4 +268,41 @@ class QueryStatement:
     span: Span
 
 
-Statement = Definition | Drop | Write | TransactionBoundary | QueryStatement
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE name AS query."""
+
+    name: SqlName
+    query: exp.Expr
+    if_not_exists: bool
+    span: Span
+
+
+class Shown(StrEnum):
+    """What a SHOW, DESCRIBE or EXPLAIN shows."""
+
+    TABLES = "tables"
+    VIEWS = "views"
+    COLUMNS = "columns"
+    DESCRIPTION = "description"
+    PLAN = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW TABLES, SHOW VIEWS, SHOW COLUMNS IN name, DESCRIBE name, EXPLAIN question.
+
+    Attributes:
+        relation: whose columns are shown.
+        pattern: the names to be listed, with `*` for any characters and `|` between choices.
+        text: the question whose plan is shown.
+    """
+
+    shown: Shown
+    span: Span
+    relation: SqlName | None = None
+    pattern: str = "*"
+    text: str = ""
+
+
+Statement = Definition | Drop | Write | TransactionBoundary | QueryStatement | CreateTableAs | Show

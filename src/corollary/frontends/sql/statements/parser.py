@@ -30,18 +30,16 @@ _CURES = {
     "ALTER": "change columns with `corollary alter W TABLE …`; replace a view with `CREATE OR "
     "REPLACE VIEW`",
     "MERGE": "write an `INSERT`, `UPDATE` or `DELETE`, or use `tx.upsert` in Python",
-    "TRUNCATE": "write `DELETE FROM table`",
-    "SHOW": "`corollary status W` and `\\d` in the shell list the relations",
-    "DESCRIBE": "`\\d name` in the shell describes a relation",
-    "DESC": "`\\d name` in the shell describes a relation",
     "USE": "leave it out: a warehouse has one schema",
     "SET": "leave it out: settings are options of the commands",
-    "EXPLAIN": "`\\explain` in the shell, or `corollary explain`, shows the plan",
     "GRANT": "write `corollary grant W READER RELATION`, or `db.grant(…)`",
     "REVOKE": "write `corollary revoke W READER RELATION`, or `db.revoke(…)`",
     "REFRESH": "leave it out: views are always up to date",
 }
-_WORDS = ("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "SELECT", "WITH", "VALUES", "BEGIN")
+_WORDS = (
+    *("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "TRUNCATE", "SELECT", "WITH", "VALUES"),
+    *("BEGIN", "SHOW", "DESCRIBE", "EXPLAIN"),
+)
 _KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER")
 _BOUNDARIES = {
     ("BEGIN",): nodes.Boundary.BEGIN,
@@ -95,6 +93,10 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
             return _delete(cursor)
         case "UPDATE":
             return _update(cursor)
+        case "TRUNCATE":
+            return _truncate(cursor)
+        case "SHOW" | "DESCRIBE" | "DESC" | "EXPLAIN":
+            return _show(cursor)
         case _:
             return _boundary(cursor)
 
@@ -141,7 +143,7 @@ def _boundary(cursor: TokenCursor) -> nodes.TransactionBoundary:
 # --- definitions -------------------------------------------------------------------------------
 
 
-def _create(cursor: TokenCursor) -> nodes.Definition:
+def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
     cursor.expect("CREATE")
     is_replacing = cursor.accept("OR", "REPLACE")
     is_materialized = cursor.accept("MATERIALIZED")
@@ -159,6 +161,8 @@ def _create(cursor: TokenCursor) -> nodes.Definition:
     name = read_relation_name(cursor)
     text = text_of(cursor.tokens, cursor.file)
     match kind:
+        case "TABLE" if cursor.is_next("AS"):
+            return nodes.CreateTableAs(name, _query(cursor), if_not_exists, _whole(cursor))
         case "TABLE":
             return replace(
                 read_table(cursor, name),
@@ -330,6 +334,15 @@ def _delete(cursor: TokenCursor) -> nodes.Delete:
     return nodes.Delete(table, alias, _where(cursor), _whole(cursor))
 
 
+def _truncate(cursor: TokenCursor) -> nodes.Delete:
+    """Return TRUNCATE TABLE, which is a DELETE of all rows."""
+    cursor.expect("TRUNCATE")
+    cursor.expect("TABLE")
+    table = read_relation_name(cursor)
+    cursor.finish()
+    return nodes.Delete(table, table.text, None, _whole(cursor))
+
+
 def _alias(cursor: TokenCursor, table: SqlName, following: str) -> str:
     if cursor.accept("AS") or not (cursor.has_ended() or cursor.is_next(following)):
         return cursor.name("another name of the table").text
@@ -366,3 +379,36 @@ def _update(cursor: TokenCursor) -> nodes.UpdateStatement:
     where = whole.args.get("where")
     condition = where.this if isinstance(where, exp.Where) else None
     return nodes.UpdateStatement(table, alias, tuple(assignments), condition, _whole(cursor))
+
+
+# --- what is there -----------------------------------------------------------------------------
+
+
+def _show(cursor: TokenCursor) -> nodes.Show:
+    """Return SHOW, DESCRIBE or EXPLAIN."""
+    span = _whole(cursor)
+    if cursor.accept("EXPLAIN"):
+        if cursor.word() not in QUESTION_WORDS:
+            cursor.fail("a question")
+        text = text_of(cursor.rest(), cursor.file)
+        return nodes.Show(nodes.Shown.PLAN, span, text=text)
+    if cursor.accept("SHOW"):
+        for shown in (nodes.Shown.TABLES, nodes.Shown.VIEWS):
+            if cursor.accept(shown.upper()):
+                is_like = cursor.accept("LIKE") or not cursor.has_ended()
+                pattern = cursor.string("a pattern of names") if is_like else "*"
+                cursor.finish()
+                return nodes.Show(shown, span, pattern=pattern)
+        if not cursor.accept("COLUMNS"):
+            cursor.fail("`TABLES`, `VIEWS` or `COLUMNS`")
+        if not cursor.accept("IN"):
+            cursor.expect("FROM")
+        shown = nodes.Shown.COLUMNS
+    else:
+        cursor.position += 1
+        _ = cursor.accept("TABLE")
+        _ = cursor.accept("EXTENDED")
+        shown = nodes.Shown.DESCRIPTION
+    relation = read_relation_name(cursor)
+    cursor.finish()
+    return nodes.Show(shown, span, relation)

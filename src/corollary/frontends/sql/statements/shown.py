@@ -1,0 +1,88 @@
+"""What SHOW, DESCRIBE and EXPLAIN answer, and the table that CREATE TABLE … AS makes."""
+
+import re
+
+from sqlglot import exp
+
+from corollary.core.program import Program
+from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.catalog import SqlCatalog, visible_catalog
+from corollary.frontends.sql.query_tree import Query
+from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.constraints import find_table
+from corollary.frontends.sql.statements.kept_texts import kept_definitions
+from corollary.frontends.sql.statements.questions import visible_columns
+from corollary.frontends.sql.statements.tokens import SqlName
+
+_NAMES = {
+    nodes.Shown.TABLES: ("namespace", "tableName", "isTemporary"),
+    nodes.Shown.VIEWS: ("namespace", "viewName", "isTemporary"),
+    nodes.Shown.COLUMNS: ("col_name",),
+    nodes.Shown.DESCRIPTION: ("col_name", "data_type", "comment"),
+    nodes.Shown.PLAN: ("plan",),
+}
+"""The columns of the answers, which are Spark's."""
+
+
+def shown_rows(statement: nodes.Show, program: Program, plan: str) -> exp.Expr:
+    """Return the question whose answer a statement shows, in order.
+
+    Raises:
+        InputError: the relation is unknown.
+    """
+    catalog = visible_catalog(program)
+    rows: list[tuple[object, ...]]
+    match statement.shown:
+        case nodes.Shown.PLAN:
+            rows = [(plan.strip(),)]
+        case nodes.Shown.TABLES | nodes.Shown.VIEWS:
+            rows = [("", name, False) for name in _listed(statement, catalog, program)]
+        case nodes.Shown.COLUMNS | nodes.Shown.DESCRIPTION:
+            assert statement.relation is not None
+            table = find_table(catalog, statement.relation.text, statement.relation.span)
+            width = len(_NAMES[statement.shown])
+            rows = [(each.name, type_name(each.type).lower(), None) for each in table.columns]
+            rows = [row[:width] for row in rows]
+    names = _NAMES[statement.shown]
+    cells = rows or [(None,) * len(names)]
+    values = exp.Values(
+        expressions=[
+            exp.Tuple(expressions=[exp.convert(each) for each in (at, *row)])
+            for at, row in enumerate(cells)
+        ],
+        alias=exp.TableAlias(
+            this=exp.to_identifier("shown"),
+            columns=[exp.to_identifier(each) for each in ("number", *names)],
+        ),
+    )
+    found = exp.select(*names).from_(values).order_by("number")
+    return found if rows else found.where("false")
+
+
+def _listed(statement: nodes.Show, catalog: SqlCatalog, program: Program) -> list[str]:
+    """Return the relations that a pattern of Spark describes: `*` is any text, `|` is or."""
+    choices = [re.escape(each).replace(r"\*", ".*") for each in statement.pattern.split("|")]
+    pattern = re.compile("|".join(f"(?:{each})" for each in choices), re.IGNORECASE)
+    names = catalog.names()
+    if statement.shown is nodes.Shown.VIEWS:
+        views = {each.name for each in kept_definitions(program) if _is_view(each.statement)}
+        names = [name for name in names if name in views]
+    return [name for name in names if pattern.fullmatch(name)]
+
+
+def _is_view(statement: nodes.Definition) -> bool:
+    return isinstance(statement, nodes.CreateView)
+
+
+def table_like(name: SqlName, query: Query) -> str:
+    """Return the CREATE TABLE of a table with the columns of a question, all of them nullable."""
+    columns = [
+        exp.ColumnDef(
+            this=exp.to_identifier(each.name, quoted=True),
+            kind=exp.DataType.build(type_name(each.type), dialect="spark"),
+        )
+        for each in visible_columns(query)
+    ]
+    table = exp.Table(this=exp.to_identifier(name.text, quoted=True))
+    schema = exp.Schema(this=table, expressions=columns)
+    return exp.Create(this=schema, kind="TABLE").sql("spark")
