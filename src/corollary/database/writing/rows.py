@@ -214,9 +214,12 @@ def _as_arrow(rows: Any, relation: Relation) -> pa.Table | None:
             f"The frame for `{relation.name}` is a streaming one, which has no end.",
             f'let it change the relation with `db.stream(frame, into="{relation.name}")`',
         )
-    for method in ("toArrow", "to_arrow"):
-        if hasattr(rows, method):
-            return _as_arrow(getattr(rows, method)(), relation)
+    if is_frame(rows):
+        from corollary.engines.spark.frames import all_rows
+
+        return all_rows(rows)
+    if hasattr(rows, "to_arrow"):
+        return _as_arrow(rows.to_arrow(), relation)
     if type(rows).__module__.partition(".")[0] == "pandas":
         try:
             return pa.Table.from_pandas(rows, preserve_index=False)
