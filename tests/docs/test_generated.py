@@ -19,7 +19,7 @@ from support.functor_tables import (
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-FUNCTORS = ("numbers", "logic", "base text", "text", "conversions", "casts", "times")
+FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts", "times")
 TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("architecture.md", "packages"): architecture.packages_table,
     ("architecture.md", "checks"): architecture.checks_table,

@@ -38,6 +38,7 @@ ARROW = {
     "INT": pa.int32(),
     "BIGINT": pa.int64(),
     "STRING": pa.string(),
+    "BINARY": pa.binary(),
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
@@ -157,6 +158,8 @@ def comparable(value: Any) -> Any:
             return _number(value)
         case dt.datetime():
             return value.replace(tzinfo=None)
+        case bytearray():
+            return bytes(value)
         case _:
             return value
 

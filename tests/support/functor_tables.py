@@ -84,6 +84,7 @@ def _kinds(found: list[Kind], kinds: list[Kind]) -> str:
 WRITTEN = {
     "numbers, choices": "`+ - * / % DIV & | ^ ~` `CASE` `IF`",
     "text, patterns": "`||` `LIKE` `ILIKE` `RLIKE`",
+    "binary values": "`X'617A'` `||`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
     "aggregates": "`DISTINCT`, `FILTER (WHERE …)`",
@@ -100,6 +101,7 @@ def sql_functions_table() -> list[str]:
     groups: dict[str, Iterable[str]] = {
         "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
         "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
+        "binary values": {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS},
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "casts": casts - {"float"},
         "aggregates": {*SQL_AGGREGATES, *special - casts - times},

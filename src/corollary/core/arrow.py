@@ -9,6 +9,7 @@
 | bool                       | bool                      | bool                            |
 | date                       | date32                    | date                            |
 | timestamp                  | timestamp(us, UTC)        | datetime with `datetime.UTC`    |
+| binary                     | binary                    | bytes                           |
 """
 
 import math
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +32,10 @@ from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.types import Type
 from corollary.data_class import dataclass
+
+_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_DIGIT_VALUES = np.zeros(256, np.uint8)
+_DIGIT_VALUES[_DIGITS] = np.arange(16)
 
 _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 
@@ -112,6 +118,65 @@ def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
 def canonical_floats(column: pa.Array) -> pa.Array:
     """Return a float column with 0.0 for -0.0 and one NaN for all."""
     return pc.if_else(pc.is_nan(column), _NAN, pc.add(column, _ZERO))
+
+
+def to_stored_column(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
+    """Return a column as it is stored.
+
+    >>> from corollary.core.types import BINARY
+    >>> column = pa.chunked_array([[b"az", None, b""]])
+    >>> to_stored_column(column, BINARY).to_pylist()
+    ['617A', None, '']
+    >>> from_stored_column(to_stored_column(column, BINARY), BINARY) == column
+    True
+    """
+    if type_.logical is None or pa.types.is_string(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    chunks = [_from_bytes(each.cast(pa.large_binary())) for each in column.chunks]
+    return pa.chunked_array(chunks, pa.large_string())
+
+
+def from_stored_column(
+    column: pa.Array | pa.ChunkedArray, type_: Type
+) -> pa.Array | pa.ChunkedArray:
+    """Return a column of stored values as Arrow has them."""
+    if type_.logical is None:
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_to_bytes(each) for each in column.chunks], pa.binary())
+    return _to_bytes(column)
+
+
+def _from_bytes(array: pa.Array) -> pa.Array:
+    offsets, data = _contents(array)
+    digits = np.stack([_DIGITS[data >> 4], _DIGITS[data & 15]], axis=1)
+    return _array_of(pa.large_string(), array, 2 * offsets, digits)
+
+
+def _to_bytes(array: pa.Array) -> pa.Array:
+    array = array.cast(pa.large_string())
+    offsets, digits = _contents(array)
+    high, low = _DIGIT_VALUES[digits].reshape(-1, 2).T
+    return _array_of(pa.large_binary(), array, offsets // 2, 16 * high + low).cast(pa.binary())
+
+
+def _contents(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Return where each value of an array begins, and all of them one after the other."""
+    _, ends, data = array.buffers()
+    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    bounds = slice(int(offsets[0]), int(offsets[-1]))
+    return offsets - offsets[0], np.frombuffer(data or b"", np.uint8)[bounds]
+
+
+def _array_of(
+    type_: pa.DataType, like: pa.Array, offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
+) -> pa.Array:
+    """Return an array of texts or bytes with the nulls of another."""
+    is_valid = like.is_valid().buffers()[1] if like.null_count else None
+    buffers = [is_valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(type_, len(like), buffers)
 
 
 def single_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:

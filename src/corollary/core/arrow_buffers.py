@@ -90,6 +90,8 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     """
     if pa.types.is_string(type_):
         return string_array(values, type_)
+    if pa.types.is_binary(type_):
+        return pa.array(values, type_)
     nulls = np.array([value is None for value in values], np.bool_)
     present = [value for value in values if value is not None]
     if pa.types.is_boolean(type_):

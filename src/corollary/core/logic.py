@@ -12,7 +12,7 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.source import Span
 
-Value = int | Decimal | float | str | bool | date | datetime | None
+Value = int | Decimal | float | str | bool | bytes | date | datetime | None
 """A value in Python; type inference decides what integers and fractions without a suffix are."""
 
 

@@ -296,7 +296,7 @@ def _record_functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[s
     assert isinstance(branch, logic.Constant)
     if name == RECORD_OF:
         fields = ", ".join(texts[1:])
-        return f"[{fields}]" if branch.value == PLAIN_BRANCH else f"${branch.value}({fields})"
+        return f"[{fields}]" if branch.value == PLAIN_BRANCH else f"${branch.value!s}({fields})"
     record, _, number = arguments
     assert isinstance(number, logic.Constant)
     assert isinstance(number.value, int)
@@ -346,6 +346,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             if type_ is not None and type_.record is not None:
                 return print_record(value, type_.record, SCALARS, print_value)
             return print_string(value)
+        case bytes():
+            return f'from_hex("{value.hex().upper()}")'
         case datetime():
             moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
             return f't"{moment.isoformat()}Z"'

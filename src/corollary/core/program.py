@@ -36,7 +36,7 @@ class TypeName:
     def of(cls, type_: Type, span: Span | None = None) -> "TypeName":
         """Return a type as a declaration writes it."""
         digits = (type_.precision, type_.scale) if type_.is_decimal else None
-        name = type_.record.name if type_.record else str(type_.kind)
+        name = type_.record.name if type_.record else str(type_.logical_kind)
         return cls(name, digits, type_.nullable, span)
 
 

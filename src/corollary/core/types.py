@@ -21,6 +21,7 @@ class Kind(StrEnum):
     BOOL = "bool"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    BINARY = "binary"
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
 
@@ -56,6 +57,8 @@ class TypeSpec:
         sqlite: the type of a column in tables of SQLite.
         postgres: their type on the wire of PostgreSQL.
         bounds: the least and the greatest integer behind them.
+        stored: the kind as which engines store and compute them, if it is another one. Its order is
+            theirs (`core/values.py`).
     """
 
     python: tuple[Any, ...]
@@ -67,6 +70,7 @@ class TypeSpec:
     sqlite: str = "INTEGER"
     postgres: str = "int8"
     bounds: tuple[int, int] = NUMBER_RANGE
+    stored: Kind | None = None
 
 
 _TEXT = TypeSpec(
@@ -110,6 +114,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         sqlite="TEXT",
         postgres="timestamptz",
     ),
+    Kind.BINARY: TypeSpec(
+        (bytes,),
+        "binary",
+        spark="BINARY",
+        duckdb="BLOB",
+        computed="VARCHAR",
+        sqlite="BLOB",
+        postgres="bytea",
+        stored=Kind.SYMBOL,
+    ),
     Kind.RECORD: _TEXT,
 }
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
@@ -129,6 +143,10 @@ class Type:
     Attributes:
         record: the record type whose values the symbols are. Types are compared by what is stored:
             which records may be joined is the business of type inference.
+        logical: the kind of the values where `kind` is merely as what they are stored.
+
+    >>> Type(Kind.BINARY).kind, str(Type(Kind.BINARY))
+    (<Kind.SYMBOL: 'symbol'>, 'binary')
     """
 
     kind: Kind
@@ -136,12 +154,19 @@ class Type:
     precision: int = 0
     scale: int = 0
     record: "RecordType | None" = field(default=None, compare=False, repr=False)
+    logical: Kind | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        stored = TYPE_SPECS[self.kind].stored
+        if stored is not None:
+            object.__setattr__(self, "logical", self.kind)
+            object.__setattr__(self, "kind", stored)
 
     def __str__(self) -> str:
         if self.record is not None:
             return f"{self.record.name}{'?' if self.nullable else ''}"
         digits = f"({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else ""
-        return f"{self.kind}{digits}{'?' if self.nullable else ''}"
+        return f"{self.inferred_kind}{digits}{'?' if self.nullable else ''}"
 
     @property
     def domain(self) -> Domain:
@@ -151,12 +176,22 @@ class Type:
     @property
     def inferred_kind(self) -> Kind:
         """The kind as type inference sees it."""
-        return self.kind if self.record is None else Kind.RECORD
+        return self.logical_kind if self.record is None else Kind.RECORD
+
+    @property
+    def stored(self) -> "Type":
+        """The type as which engines store and compute the values."""
+        return self if self.logical is None else replace(self, logical=None)
+
+    @property
+    def logical_kind(self) -> Kind:
+        """The kind of the values outside engines; records are texts there, too."""
+        return self.logical or self.kind
 
     @property
     def spec(self) -> TypeSpec:
         """What its values are elsewhere."""
-        return TYPE_SPECS[self.kind]
+        return TYPE_SPECS[self.logical_kind]
 
     @property
     def spark_name(self) -> str:
@@ -166,52 +201,57 @@ class Type:
     @property
     def is_symbol(self) -> bool:
         """Whether it is `symbol`, null or not."""
-        return self.kind is Kind.SYMBOL
+        return self.logical_kind is Kind.SYMBOL
 
     @property
     def is_number(self) -> bool:
         """Whether it is `number`, null or not."""
-        return self.kind is Kind.NUMBER
+        return self.logical_kind is Kind.NUMBER
 
     @property
     def is_unsigned(self) -> bool:
         """Whether it is `unsigned`, null or not."""
-        return self.kind is Kind.UNSIGNED
+        return self.logical_kind is Kind.UNSIGNED
 
     @property
     def is_float(self) -> bool:
         """Whether it is `float`, null or not."""
-        return self.kind is Kind.FLOAT
+        return self.logical_kind is Kind.FLOAT
 
     @property
     def is_decimal(self) -> bool:
         """Whether it is `decimal`, null or not."""
-        return self.kind is Kind.DECIMAL
+        return self.logical_kind is Kind.DECIMAL
 
     @property
     def is_bool(self) -> bool:
         """Whether it is `bool`, null or not."""
-        return self.kind is Kind.BOOL
+        return self.logical_kind is Kind.BOOL
 
     @property
     def is_date(self) -> bool:
         """Whether it is `date`, null or not."""
-        return self.kind is Kind.DATE
+        return self.logical_kind is Kind.DATE
 
     @property
     def is_timestamp(self) -> bool:
         """Whether it is `timestamp`, null or not."""
-        return self.kind is Kind.TIMESTAMP
+        return self.logical_kind is Kind.TIMESTAMP
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is `binary`, null or not."""
+        return self.logical is Kind.BINARY
 
     @property
     def is_integral(self) -> bool:
         """Whether it is `number` or `unsigned`."""
-        return self.kind is Kind.NUMBER or self.kind is Kind.UNSIGNED
+        return self.logical_kind in (Kind.NUMBER, Kind.UNSIGNED)
 
     @property
     def is_time(self) -> bool:
         """Whether it is `date` or `timestamp`."""
-        return self.kind is Kind.DATE or self.kind is Kind.TIMESTAMP
+        return self.logical_kind in (Kind.DATE, Kind.TIMESTAMP)
 
     @property
     def is_long_decimal(self) -> bool:
@@ -286,6 +326,7 @@ FLOAT = Type(Kind.FLOAT)
 BOOL = Type(Kind.BOOL)
 DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
+BINARY = Type(Kind.BINARY)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
 

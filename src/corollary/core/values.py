@@ -11,10 +11,21 @@
 | date      | `2026-11-15`                    |                                                 |
 | timestamp | `2026-11-15T08:00:00Z`, with    | a space for the `T`, one to six digits after    |
 |           | `.ffffff` where not zero        | the point, `+02:00`; without a zone it is UTC   |
+| binary    | `617A`, hexadecimal             | `617a`                                          |
 
-Null is the empty text in a nullable column.
+Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
+
+Values of logical types are stored, compared and computed as those of another kind, so that each of
+these is implemented once. Arrow tables, Python and the terms of rules have the values themselves;
+the dictionary and the queries of DuckDB and Spark have the stored ones.
+
+| type   | stored as | the stored value                                                   |
+|--------|-----------|--------------------------------------------------------------------|
+| binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 """
 
+import base64
+import binascii
 import math
 import re
 from collections.abc import Iterable
@@ -35,6 +46,7 @@ _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL_FLOAT = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 _DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?")
+_HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})"
@@ -50,7 +62,7 @@ def format_value(value: Value, type_: Type) -> str:
     """
     if value is None:
         return ""
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL | Kind.NUMBER | Kind.UNSIGNED | Kind.RECORD:
             return str(value)
         case Kind.FLOAT:
@@ -67,8 +79,11 @@ def format_value(value: Value, type_: Type) -> str:
         case Kind.TIMESTAMP:
             assert isinstance(value, datetime)
             return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+        case Kind.BINARY:
+            assert isinstance(value, bytes)
+            return value.hex().upper()
         case _:
-            assert_never(type_.kind)
+            assert_never(type_.logical_kind)
 
 
 def parse_value(text: str, type_: Type) -> Value:
@@ -82,7 +97,7 @@ def parse_value(text: str, type_: Type) -> Value:
     """
     if not text and type_.nullable:
         return None
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
             return text if type_.record is None else _record(text, type_.record)
         case Kind.NUMBER:
@@ -101,8 +116,12 @@ def parse_value(text: str, type_: Type) -> Value:
             return parse_date(text)
         case Kind.TIMESTAMP:
             return _timestamp(text, type_)
+        case Kind.BINARY:
+            if not _HEXADECIMAL.fullmatch(text):
+                raise ValueError(_no_value(text, type_))
+            return bytes.fromhex(text)
         case _:
-            assert_never(type_.kind)
+            assert_never(type_.logical_kind)
 
 
 SCALARS = ScalarText(format_value, parse_value)
@@ -194,7 +213,7 @@ def is_value(value: Any, type_: Type) -> bool:
         return False
     if not isinstance(value, type_.spec.python):
         return False
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL:
             return is_encodable(value)
         case Kind.NUMBER | Kind.UNSIGNED:
@@ -206,6 +225,20 @@ def is_value(value: Any, type_: Type) -> bool:
             return getattr(value, "tzinfo", None) is not None
         case _:
             return True
+
+
+def to_stored(value: Any) -> Any:
+    """Return a value of Python as it is stored.
+
+    >>> to_stored(b"az"), from_stored("617A", Type(Kind.BINARY))
+    ('617A', b'az')
+    """
+    return value.hex().upper() if isinstance(value, bytes) else value
+
+
+def from_stored(value: Any, type_: Type) -> Any:
+    """Return a stored value as Python has it."""
+    return bytes.fromhex(value) if type_.logical is not None and value is not None else value
 
 
 def quote_text(text: str) -> str:
@@ -307,6 +340,14 @@ def _timestamp(text: str, type_: Type) -> datetime:
         raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
 
 
+def parse_base64(text: str) -> bytes:
+    """Return the bytes of a text in Base64, in which JSON has them."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"{quote_text(text)} is not a binary value in Base64") from None
+
+
 def value_to_json(value: Value, type_: Type) -> Any:
     """Return a value for JSON: numbers, booleans and null as such, records as arrays and objects.
 
@@ -322,6 +363,8 @@ def value_to_json(value: Value, type_: Type) -> Any:
         return record_to_json(value, type_.record, SCALARS, value_to_json)
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return format_value(value, type_)
@@ -335,6 +378,8 @@ def value_from_json(value: Any, type_: Type) -> Value:
     """
     if type_.record is not None:
         return record_from_python(value, type_.record, SCALARS, value_from_json)
+    if isinstance(value, str) and type_.is_binary:
+        return parse_base64(value)
     if isinstance(value, str) and not type_.is_symbol:
         return parse_value(value, type_)
     if type_.is_float and value is not None:

@@ -130,9 +130,9 @@ class SqlDialect:
         Raises:
             NotExactError: it has none.
         """
-        found = self.functors.get((name, operand.kind)) or self._written(name, operand.kind)
+        found = self.functors.get((name, operand.kind)) or self._written(name, operand.logical_kind)
         if found is None:
-            raise NotExactError(f"`{name}` of {operand.kind} has no exact form in SQL")
+            raise NotExactError(f"`{name}` of {operand.logical_kind} has no exact form in SQL")
         return found
 
     def _written(self, name: str, kind: Kind) -> SqlTemplate | None:

@@ -67,6 +67,8 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
             return exp.true() if value else exp.false()
         case str():
             return exp.Literal.string(value)
+        case bytes():
+            return exp.Unhex(this=exp.Literal.string(value.hex().upper()))
         case int():
             number = exp.Literal.number(value)
             return number if type_ is None or type_.is_number else cast(number, type_, dialect)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from corollary.core.logic import Value
 from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
-from corollary.core.values import format_value
+from corollary.core.values import format_value, to_stored
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
     AggregateForm,
@@ -39,6 +39,7 @@ PLAIN_SCALE_MAX = 6
 
 
 def _constant(value: Value, type_: Type) -> Node:
+    value, type_ = to_stored(value), type_.stored
     if value is None:
         return nodes.cast(exp.Null(), type_.spark_name)
     if type_.is_bool:
@@ -181,7 +182,7 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
 SPARK = SqlDialect(
     DialectName.SPARK,
     has_codes=False,
-    type_name=attrgetter("spark_name"),
+    type_name=attrgetter("stored.spark_name"),
     constant=_constant,
     functors=FUNCTORS,
     predicates={"contains": SqlTemplate(contains)},

@@ -67,7 +67,7 @@ def _integers(array: pa.Array) -> list[npt.NDArray[np.int64]]:
         return []
     if pa.types.is_boolean(kind):
         return [true_mask(array).astype(np.int64)]
-    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_dictionary(kind):
         array = array.dictionary_encode().indices
     elif pa.types.is_floating(kind):
         # Of equal floats the bits are equal, too.

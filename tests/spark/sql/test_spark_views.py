@@ -22,6 +22,7 @@ MAINTAINED = [
         "windows-tied_frames",
     ),
     *("layers-layer_union", "strings-likes", "dates-month_arithmetic", "top-top_bag"),
+    *("binary-groups_of_bytes", "binary-joined_bytes", "binary-chosen_bytes"),
 ]
 RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),

@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "INT": (-1, 0, 1, 2, 3),
     "BIGINT": (-1, 0, 1, 2, 3),
     "STRING": ("", "a", "b", "ab", "A", " 2 ", "1", "äb", "a%"),
+    "BINARY": (b"", b"a", b"\0", b"a\0", b"\xff", b"\x80", "äb".encode()),
     "DOUBLE": (0.0, 0.5, 1.0, 2.5, -1.75),
     "BOOLEAN": (True, False),
     "DATE": DATES,

@@ -16,6 +16,7 @@ from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     FLOAT,
@@ -42,7 +43,7 @@ DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
 )
 
-TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP)
+TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP, BINARY)
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
 
@@ -64,6 +65,7 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     FLOAT: (0.0, 1.0, -1.0, 0.1, -2.5, 1e16, 1e-5, 5e-324, 1e308, -1e308, *SPECIAL_FLOATS),
     **{type_: _decimals(type_) for type_ in DECIMALS},
     BOOL: (True, False),
+    BINARY: (b"", b"\0", b"a", b"a\0", b"\x7f", b"\x80", b"\xff", b"abc"),
     DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
     TIMESTAMP: (
         datetime(1, 1, 1, tzinfo=UTC),
@@ -229,7 +231,7 @@ def _type(expression: Expression) -> Type:
 
 
 def _leaf(generator: random.Random, kind: Kind, *, is_variable: bool = False) -> Expression:
-    names = [name for name, type_ in VARIABLES.items() if type_.kind is kind]
+    names = [name for name, type_ in VARIABLES.items() if type_.logical_kind is kind]
     name = generator.choice(names)
     if is_variable or generator.random() < 0.7:
         return Variable(name, VARIABLES[name])

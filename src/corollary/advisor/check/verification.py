@@ -362,7 +362,7 @@ def _constants(program: Program) -> dict[Kind, list[Value]]:
     for clause in program.clauses:
         for part in chain.from_iterable(subterms(term) for term, _ in clause_terms(clause)):
             if isinstance(part, Constant) and part.type is not None and part.value is not None:
-                found.setdefault(part.type.kind, []).append(part.value)
+                found.setdefault(part.type.logical_kind, []).append(part.value)
     return found
 
 
@@ -392,4 +392,6 @@ def _is_consistent(row: Row, rows: Iterable[Row], dependency: ResolvedDependency
 def _value(type_: Type, constants: dict[Kind, list[Value]], dice: random.Random) -> Value:
     if type_.nullable and dice.random() < 0.2:
         return None
-    return dice.choice(_VALUES[type_.kind] + constants.get(type_.kind, [])[:PROGRAM_CONSTANTS_MAX])
+    return dice.choice(
+        _VALUES[type_.logical_kind] + constants.get(type_.logical_kind, [])[:PROGRAM_CONSTANTS_MAX]
+    )

@@ -483,7 +483,7 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
     frozenset({<Kind.SYMBOL: 'symbol'>})
     """
     if constant.type is not None:
-        return frozenset({constant.type.kind})
+        return frozenset({constant.type.logical_kind})
     match constant.value:
         case None:
             return ANY
@@ -493,6 +493,8 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
             return INTEGER_LITERAL
         case str():
             return _SYMBOL
+        case bytes():
+            return frozenset({Kind.BINARY})
         case datetime():
             return frozenset({Kind.TIMESTAMP})
         case date():

@@ -28,8 +28,8 @@ from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
 from corollary.core.states import State
-from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMBER, Type, decimal
-from corollary.core.values import SCALARS, decimal_value, is_decimal, unscaled_integer
+from corollary.core.types import BINARY, DECIMAL_MAX_DIGITS, NIL, NUMBER, Type, decimal
+from corollary.core.values import SCALARS, decimal_value, is_decimal, parse_value, unscaled_integer
 from corollary.core.windows import WINDOW, window_of
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
@@ -169,6 +169,8 @@ class _ClauseAnnotator:
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
+            if made.name == "from_hex" and isinstance(arguments[0], logic.Constant):
+                return _binary(made, arguments[0]), may_be_null
             return made, may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
 
@@ -265,6 +267,14 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     if type_ is not None and is_sum and type_.is_decimal:
         return replace(type_, precision=DECIMAL_MAX_DIGITS)
     return type_
+
+
+def _binary(term: logic.Functor, digits: logic.Constant) -> logic.Term:
+    """Return the bytes of hexadecimal digits as a constant; others fail where they are computed."""
+    try:
+        return logic.Constant(parse_value(str(digits.value), BINARY), term.type, term.span)
+    except ValueError:
+        return term
 
 
 def _as_decimal(term: logic.Term) -> logic.Term:

@@ -11,7 +11,7 @@ from corollary.core.functors.conversions import casts, conversions, internal
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
-from corollary.core.functors.texts import more_texts, texts
+from corollary.core.functors.texts import binaries, more_texts, texts
 from corollary.core.functors.times import times
 from corollary.core.logic import NEGATED_OPERATORS, Functor, Term, Wildcard
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
@@ -21,7 +21,7 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(casts, internal),
+        *(binaries, casts, internal),
     )
     for spec in family()
 }
@@ -84,8 +84,8 @@ def signature_of(functor: Functor) -> FunctorSpec | None:
     declared = functor.functor
     return FunctorSpec(
         functor.name,
-        tuple(frozenset({each.kind}) for each in declared.parameters),
-        result=declared.result.kind,
+        tuple(frozenset({each.logical_kind}) for each in declared.parameters),
+        result=declared.result.logical_kind,
         is_fallible=True,
         is_expanding=True,
         nullness=Nullness.ALWAYS if declared.result.nullable else Nullness.STRICT,

@@ -32,6 +32,7 @@ TRUTH: Kinds = frozenset({Kind.BOOL})
 DAY: Kinds = frozenset({Kind.DATE})
 MOMENT: Kinds = frozenset({Kind.TIMESTAMP})
 TIME: Kinds = DAY | MOMENT
+BYTES: Kinds = frozenset({Kind.BINARY})
 
 _KINDS: Mapping[str, Kinds] = {
     **{str(kind): frozenset({kind}) for kind in Kind},

@@ -54,6 +54,54 @@ def texts() -> Iterable[FunctorSpec]:
     )
 
 
+def binaries() -> Iterable[FunctorSpec]:
+    """Yield the functions of binary values, which are stored as hexadecimal digits."""
+    base = partial(define, section="binary")
+    yield base(
+        "to_hex(b: binary) -> symbol",
+        "the bytes as hexadecimal digits",
+        readable="hex(b)",
+        exact="b",
+    )
+    yield base(
+        "from_hex(s: symbol) -> binary",
+        "the bytes of hexadecimal digits, two for each",
+        is_fallible=True,
+        readable="unhex(s)",
+    )
+    yield base("to_utf8(s: symbol) -> binary", "the bytes of a text in UTF-8")
+    yield base(
+        "from_utf8(b: binary) -> symbol", "the text whose bytes in UTF-8 they are", is_fallible=True
+    )
+    yield base("to_base64(b: binary) -> symbol", "the bytes in Base64")
+    yield base(
+        "from_base64(s: symbol) -> binary",
+        "the bytes of a text in Base64, in which other characters do not matter",
+        is_fallible=True,
+    )
+    yield base(
+        "byte_count(b: binary) -> number",
+        "the number of bytes",
+        word=Word.CLOSED,
+        readable="octet_length(b)",
+        exact={
+            "duckdb": "CAST(LENGTH(b) DIV 2 AS BIGINT)",
+            "spark": "CAST(CHAR_LENGTH(b) DIV 2 AS BIGINT)",
+        },
+    )
+    yield base(
+        "join_bytes(a: binary, b: binary, …) -> binary",
+        "the bytes of all one after the other",
+        is_expanding=True,
+        readable="a || b",
+        exact={"duckdb": "a || b", "spark": "CONCAT(arguments)"},
+    )
+    yield base(
+        "slice_bytes(b: binary, start: number, length: number) -> binary",
+        "some of the bytes; a start below 0 counts from the end, 0 is as 1",
+    )
+
+
 def more_texts() -> Iterable[FunctorSpec]:
     """Yield the functions of texts as in Spark SQL."""
     for name, doc, sql_names, has_counterpart in (

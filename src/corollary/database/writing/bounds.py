@@ -88,7 +88,7 @@ def _bounds_of(rule: Rule, program: NormalProgram) -> Bounds | None:
         return None
     at = literal.slots.index(column)
     relation = program.relations[literal.relation]
-    if relation.types[at].kind is not wanted.kind or literal.negated:
+    if relation.types[at].logical_kind is not wanted.logical_kind or literal.negated:
         return None
     if relation.is_derived and relation.name not in program.bags:
         return None

@@ -239,7 +239,7 @@ def _unknown_operations(
         return NO_BAD_ROWS
     bad = []
     for row in to_python(rows):
-        reason = f"`{row[-1]}` is not an operation (column `{op}`)"
+        reason = f"`{row[-1]!s}` is not an operation (column `{op}`)"
         values = dict(zip((*relation.columns, op), map(str, row), strict=True))
         raw = json.dumps(values, ensure_ascii=False)[:RAW_MAX_CHARACTERS]
         bad.append((relation.name, source, batch, 0, "C0985", reason, raw))

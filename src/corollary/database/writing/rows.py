@@ -189,7 +189,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
         values = [value for value in values if value is not None]
     if not classes <= set(type_.spec.python):  # exact classes: `bool` is an `int`
         return False
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL:
             if all(map(str.isascii, values)):
                 return "\0" not in "".join(values)

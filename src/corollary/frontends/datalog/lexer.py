@@ -262,7 +262,7 @@ def _join_questions(lexemes: Iterable[Lexeme]) -> list[Lexeme]:
             joined.append(lexeme)
             continue
         before = joined.pop() if lexeme.is_adjacent and joined[-1].type in _NAME_STARTS else lexeme
-        name = "?" if before is lexeme else f"{before.value}?"
+        name = "?" if before is lexeme else f"{before.value!s}?"
         span = before.span.to(lexeme.span)
         joined.append(replace(before, type="IDENT", text=name, value=name, span=span))
     return joined

@@ -3,6 +3,7 @@
 from sqlglot import exp
 
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     DECIMAL_MAX_DIGITS,
@@ -38,6 +39,7 @@ _TYPES = {
     "VARCHAR": ColumnType(SYMBOL),
     "CHAR": ColumnType(SYMBOL),
     "BOOLEAN": ColumnType(BOOL),
+    "BINARY": ColumnType(BINARY),
     "DATE": ColumnType(DATE),
     "TIMESTAMP": ColumnType(TIMESTAMP),
     "TIMESTAMPTZ": ColumnType(TIMESTAMP),
@@ -56,8 +58,8 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     """
     written = text_of(node, file) or node.sql("spark")
     note = (
-        "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BOOLEAN, DATE "
-        "and TIMESTAMP"
+        "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BINARY, BOOLEAN, "
+        "DATE and TIMESTAMP"
     )
     name = node.this.name if isinstance(node, exp.DataType) and node.this else ""
     digits = [each.name for each in node.expressions]

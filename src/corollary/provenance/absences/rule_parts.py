@@ -51,7 +51,7 @@ TypedValue = tuple[Value, Type]
 
 def known_relation(type_: Type) -> str:
     """Return the working relation that holds the known values of a type."""
-    return working_relation(f"{type_.kind}{type_.scale or ''}", "known")
+    return working_relation(f"{type_.logical_kind}{type_.scale or ''}", "known")
 
 
 def known_draft(state: QueryState, ranging: Iterable[Variable]) -> Draft:
@@ -132,7 +132,7 @@ def _column(source: Reference, column: int, types: Sequence[Type]) -> Pipeline:
 
 
 def _constant_relation(type_: Type) -> str:
-    return working_relation(f"{type_.kind}{type_.scale or ''}", "constants")
+    return working_relation(f"{type_.logical_kind}{type_.scale or ''}", "constants")
 
 
 def _constants(program: NormalProgram) -> Iterator[TypedValue]:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow import single_array, to_stored_column
+from corollary.core.types import BINARY
 from corollary.data_class import dataclass
 from corollary.serve.postgres.messages import BINARY_FORMAT
 from corollary.serve.postgres.wire_types import arrow_column_type
@@ -94,6 +96,9 @@ def text_column(array: pa.Array, zone: str) -> pa.Array:
         return pc.if_else(pc.is_inf(array), pc.if_else(pc.greater(array, 0), *_INFINITE), text)
     if pa.types.is_decimal(kind):
         return _decimal_text(array)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        digits = single_array(to_stored_column(pa.chunked_array([array]), BINARY).cast(pa.string()))
+        return pc.binary_join_element_wise(r"\x", pc.ascii_lower(digits), "")
     if pa.types.is_timestamp(kind):
         return _timestamp_text(array, zone)
     return array if pa.types.is_large_string(kind) else pc.cast(array, pa.string())
@@ -135,7 +140,7 @@ def _timestamp_text(array: pa.Array, zone: str) -> pa.Array:
 
 def _encoded_texts(array: pa.Array) -> EncodedColumn:
     """Return texts as they are in the buffers of Arrow."""
-    is_large = pa.types.is_large_string(array.type)
+    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     kind = np.int64 if is_large else np.int32
     ends: Integers = np.zeros(1, np.int64)
@@ -157,7 +162,9 @@ def _nulls(array: pa.Array) -> npt.NDArray[np.bool_] | None:
 
 def _encode_binary(array: pa.Array) -> EncodedColumn:
     kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_large_binary(kind) or pa.types.is_large_string(kind):
+        return _encoded_texts(array)
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
         return _encoded_texts(array)
     if pa.types.is_decimal(kind):
         return _encode_numerics(array)

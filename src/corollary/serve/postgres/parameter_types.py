@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type
+from corollary.core.types import BINARY, BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.statements.unknown_types import NUMERIC, type_statement
 from corollary.serve.handlers.failures import service_error
@@ -26,6 +26,8 @@ _CAST_TYPES = {
     exp.DataType.Type.TEXT: wire.TEXT,
     exp.DataType.Type.VARCHAR: wire.VARCHAR,
     exp.DataType.Type.DATE: wire.DATE,
+    exp.DataType.Type.VARBINARY: wire.BYTEA,
+    exp.DataType.Type.BINARY: wire.BYTEA,
     exp.DataType.Type.TIMESTAMP: wire.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPNTZ: wire.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPTZ: wire.TIMESTAMPTZ,
@@ -36,6 +38,7 @@ _BOUND_TYPES: dict[str, Type] = {
     **dict.fromkeys(("float4", "float8"), FLOAT),
     **dict.fromkeys(("timestamp", "timestamptz"), TIMESTAMP),
     "bool": BOOL,
+    "bytea": BINARY,
     "date": DATE,
     "numeric": NUMERIC,
 }

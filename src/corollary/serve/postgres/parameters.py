@@ -19,6 +19,7 @@ from corollary.serve.postgres.wire_types import (
     BPCHAR,
     BY_ARRAY,
     BY_OID,
+    BYTEA,
     CHAR,
     DATE,
     FLOAT4,
@@ -38,7 +39,7 @@ from corollary.serve.postgres.wire_types import (
     WireType,
 )
 
-Scalar = bool | int | float | Decimal | str | date | datetime
+Scalar = bool | int | float | Decimal | str | bytes | date | datetime
 ParameterValue = Scalar | list[Scalar | None] | None
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -117,6 +118,8 @@ def _of_text(data: bytes, type_: WireType) -> Scalar:
         return date.fromisoformat(stripped[:10])
     if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
         return _moment(stripped)
+    if oid == BYTEA.oid and stripped.startswith("\\x"):
+        return bytes.fromhex(stripped[2:])
     raise not_supported(f"Parameters of type {type_.sql_name} are not supported.")
 
 
@@ -146,6 +149,8 @@ def _of_binary(data: bytes, type_: WireType) -> Scalar:
         return _EPOCH.date() + timedelta(days=struct.unpack("!i", data)[0])
     if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
         return _EPOCH + timedelta(microseconds=struct.unpack("!q", data)[0])
+    if oid == BYTEA.oid:
+        return data
     raise not_supported(f"Parameters of type {type_.sql_name} are not supported in binary.")
 
 

@@ -108,6 +108,8 @@ _BY_ARROW: dict[pa.DataType, WireType] = {
     pa.string(): TEXT,
     pa.large_string(): TEXT,
     pa.string_view(): TEXT,
+    pa.binary(): BYTEA,
+    pa.large_binary(): BYTEA,
     pa.date32(): DATE,
     pa.null(): TEXT,
 }

@@ -84,7 +84,9 @@ def record_alerts(
 
 
 def _columns(alert: Alert) -> dict[str, Any]:
-    types = [[str(each.kind), each.nullable, each.precision, each.scale] for each in alert.types]
+    types = [
+        [str(each.logical_kind), each.nullable, each.precision, each.scale] for each in alert.types
+    ]
     return {
         "event": alert.event,
         "shape": json.dumps({"columns": alert.columns, "types": types}),

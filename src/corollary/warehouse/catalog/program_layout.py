@@ -52,7 +52,7 @@ def program_of_layout(layout: Mapping[str, Any]) -> NormalProgram:
 
 
 def _type_as_json(type_: Type) -> list[Any]:
-    return [str(type_.kind), type_.nullable, type_.precision, type_.scale]
+    return [str(type_.logical_kind), type_.nullable, type_.precision, type_.scale]
 
 
 def _type_from_json(values: list[Any]) -> Type:

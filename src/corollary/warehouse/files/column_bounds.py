@@ -38,7 +38,9 @@ def statistics_of(rows: pa.Table) -> str:
     names = rows.column_names[:_MAX_COLUMNS]
     columns = {name: rows.column(name) for name in names}
     bounds = {
-        name: _bounds(column) for name, column in columns.items() if column.null_count < len(column)
+        name: _bounds(column)
+        for name, column in columns.items()
+        if column.null_count < len(column) and not pa.types.is_binary(column.type)
     }
     parts = {
         "numRecords": str(rows.num_rows),

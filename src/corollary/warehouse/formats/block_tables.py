@@ -202,7 +202,7 @@ def _with_narrow_indices(chunks: list[pa.DictionaryArray]) -> list[pa.Dictionary
 
 
 def _compact_column(type_: Type) -> _CompactColumn:
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL:
             return _CompactTexts()
         case Kind.NUMBER:

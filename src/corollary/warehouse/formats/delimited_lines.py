@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import canonical_floats
+from corollary.core.arrow import canonical_floats, to_stored_column
 from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
 from corollary.core.records import record_text
@@ -67,7 +67,7 @@ def lines_of(
         if dialect.is_quoted:
             texts = [
                 _quote(_with_quoted_symbols(text, type_))
-                if type_.is_symbol or _needs_quotes(text, dialect)
+                if type_.is_symbol or type_.is_binary or _needs_quotes(text, dialect)
                 else text
                 for text, type_ in zip(texts, relation.types, strict=True)
             ]
@@ -79,6 +79,8 @@ def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # before Arrow 23 an empty column came as no chunk
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if type_.is_binary:
+        return to_stored_column(pa.chunked_array([array]), type_).combine_chunks().cast(pa.string())
     if type_.is_float:
         floats = canonical_floats(array).to_pylist()
         return pa.array([None if v is None else repr(v) for v in floats], pa.string())
@@ -220,13 +222,13 @@ class _Check:
             if type_.is_symbol:
                 breaks = pc.match_substring_regex(text, "[\r\n]")
                 self.warn(number, breaks, "a line break", cure)
-            if type_.is_symbol:
-                if type_.nullable:
-                    empty = pc.equal(text, "")
-                    self.refuse(number, empty, "an empty text, which would read as null", cure)
-                if position == self.first == 0 and not self.dialect.has_header:
-                    mark = pc.starts_with(text[:1], _BYTE_ORDER_MARK)
-                    self.refuse(number, mark, "a byte order mark at the start of the file", cure)
+            if type_.nullable and (type_.is_symbol or type_.is_binary):
+                empty = pc.equal(text, "")
+                self.refuse(number, empty, "an empty text, which would read as null", cure)
+            is_begin = position == self.first == 0 and not self.dialect.has_header
+            if type_.is_symbol and is_begin:
+                mark = pc.starts_with(text[:1], _BYTE_ORDER_MARK)
+                self.refuse(number, mark, "a byte order mark at the start of the file", cure)
 
     def warn(self, column: int, is_bad: pa.Array, what: str, cure: str) -> None:
         """Note that a row is ambiguous, once for all rows, or raise if nobody takes warnings."""

@@ -108,7 +108,7 @@ def join_texts(texts: pa.Array, separator: str) -> bytes:
 
 def _value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
     """Return the JSON text of each value."""
-    if type_.kind in _DIRECT_KINDS:
+    if type_.logical_kind in _DIRECT_KINDS:
         return pc.fill_null(pc.cast(values, pa.string()), "null")
     words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     if type_.is_symbol and type_.record is None:

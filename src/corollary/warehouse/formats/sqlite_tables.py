@@ -228,13 +228,13 @@ def _check_free(connection: sqlite3.Connection, name: str, output: SqliteOutput)
 def _stored_values(
     connection: sqlite3.Connection, column: Sequence[Any], type_: Type
 ) -> Sequence[Any]:
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL:
             numbers = _symbol_numbers(connection, {each for each in column if each is not None})
             return [None if each is None else numbers[each] for each in column]
         case Kind.BOOL:
             return [None if each is None else int(each) for each in column]
-        case Kind.NUMBER | Kind.FLOAT:
+        case Kind.NUMBER | Kind.FLOAT | Kind.BINARY:
             return column
         case Kind.UNSIGNED:
             fits = all(each is None or each <= NUMBER_RANGE[1] for each in column)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, canonical_floats
+from corollary.core.arrow import arrow_type, canonical_floats, from_stored_column
 from corollary.core.arrow_buffers import true_mask
 from corollary.core.functors.times import DAY_MICROSECONDS, LEAST_DAY
 from corollary.core.logic import Value
@@ -32,6 +32,7 @@ _DAY = (
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
 _PATTERNS = {
+    Kind.BINARY: "(?:[0-9a-fA-F]{2})*",
     Kind.NUMBER: "-?[0-9]{1,18}",
     Kind.UNSIGNED: "[0-9]{1,19}",
     Kind.FLOAT: r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE]-?[0-9]{1,2})?",
@@ -52,7 +53,10 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
         truth = pc.equal(text, "true")
         is_known = pc.or_(truth, pc.equal(text, "false"))
         return truth if pc.all(is_known, min_count=0).as_py() else None
-    if not _has_agreed_bytes(text, type_.kind):
+    if type_.is_binary:
+        is_all = pc.all(_match(text, type_), min_count=0).as_py()
+        return from_stored_column(pc.ascii_upper(text), type_) if is_all else None
+    if not _has_agreed_bytes(text, type_.logical_kind):
         return None
     if type_.is_timestamp and not _is_plain_timestamp(text):
         return None
@@ -62,7 +66,7 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
         column = pc.cast(text, arrow_type(type_))
     except pa.ArrowException:
         return None
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.FLOAT:
             return canonical_floats(column) if _is_in_range(column, text) else None
         case Kind.DATE:
@@ -109,7 +113,7 @@ def _match(text: pa.Array, type_: Type) -> pa.Array:
         return pa.array(known, pa.bool_()).take(encoded.indices)
     if type_.is_bool:
         return pc.or_(pc.equal(text, "true"), pc.equal(text, "false"))
-    pattern = _PATTERNS.get(type_.kind, "")
+    pattern = _PATTERNS.get(type_.logical_kind, "")
     if type_.is_decimal:
         whole = f"-?[0-9]{{1,{type_.precision - type_.scale}}}" if _has_whole(type_) else "-?0"
         fraction = rf"(?:\.[0-9]{{1,{type_.scale}}})?" if type_.scale else ""

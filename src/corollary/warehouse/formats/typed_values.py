@@ -36,6 +36,7 @@ from corollary.core.values import (
     SCALARS,
     canonical_float,
     is_encodable,
+    parse_base64,
     parse_value,
     quote_text,
 )
@@ -64,7 +65,7 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
     if type_.record is not None and is_struct_of(found, type_.record, is_readable):
         return True
     is_whole = pa.types.is_integer(found) or (pa.types.is_decimal(found) and found.scale == 0)
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
             return found in {pa.string(), pa.large_string(), pa.string_view()}
         case Kind.NUMBER | Kind.UNSIGNED:
@@ -79,8 +80,12 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return bool(pa.types.is_date(found))
         case Kind.TIMESTAMP:
             return bool(pa.types.is_timestamp(found))
+        case Kind.BINARY:
+            return found in {pa.binary(), pa.large_binary(), pa.binary_view()} or bool(
+                pa.types.is_fixed_size_binary(found)
+            )
         case _:
-            assert_never(type_.kind)
+            assert_never(type_.logical_kind)
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
@@ -213,7 +218,7 @@ def _from_json(value: object, type_: Type) -> Value:
     """Return a decoded JSON value as one of our values."""
     if type_.record is not None:
         return record_from_python(value, type_.record, SCALARS, _from_json)
-    match type_.kind, value:
+    match type_.logical_kind, value:
         case Kind.SYMBOL, str():
             return _encodable(value)
         case Kind.BOOL, bool():
@@ -232,6 +237,10 @@ def _from_json(value: object, type_: Type) -> Value:
             return parse_value(_digits(value), type_)
         case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP), str()):
             return parse_value(value, type_.with_null(False))
+        case Kind.BINARY, str():
+            return parse_base64(value)
+        case Kind.BINARY, bytes():
+            return value
         case _:
             pass
     raise ValueError(_mismatch(value, type_))
@@ -340,7 +349,7 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return None
     if type_.is_float:
         return canonical_floats(converted)
-    if type_.kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
+    if type_.logical_kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
         return None
     return converted
 

@@ -113,7 +113,7 @@ def _merged(one: Sequence[Any], other: Sequence[Any]) -> ColumnBounds:
 
 def _column_bounds(column: pa.ChunkedArray) -> ColumnBounds:
     type_ = column.type
-    if pa.types.is_floating(type_):
+    if pa.types.is_floating(type_) or pa.types.is_binary(type_):
         return None
     has_null = bool(column.null_count)
     if pa.types.is_dictionary(type_):

@@ -40,7 +40,7 @@ from corollary.warehouse.formats.text_records import (
     split_blocks,
 )
 from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.formats.typed_values import from_arrow
+from corollary.warehouse.formats.typed_values import from_arrow, from_json
 from corollary.warehouse.sources import json_line
 from corollary.warehouse.sources.portions import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -260,7 +260,7 @@ def _read_as(type_: Type) -> pa.DataType:
 
 
 def _is_read_by_arrow(type_: Type) -> bool:
-    return type_.kind in _ARROW_KINDS and type_.record is None
+    return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
 
 def _has_structs(record: RecordType, around: tuple[RecordType, ...] = ()) -> bool:
@@ -283,6 +283,10 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
         return None if failures else single_array(texts)
     if column.null_count and not type_.nullable:
         return None
+    if type_.is_binary:
+        encoded = column.dictionary_encode()
+        found, failures = from_json(encoded.dictionary.to_pylist(), type_)
+        return None if failures else single_array(found).take(encoded.indices)
     if type_.is_float:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None

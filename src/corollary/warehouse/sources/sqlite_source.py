@@ -104,6 +104,8 @@ def _column(values: Sequence[Any], type_: Type) -> pa.ChunkedArray:
     kinds = {type(each) for each in values if each is not None}
     if type_.is_bool and kinds <= {int}:
         return pa.chunked_array([pa.array(values, pa.int64())])
+    if type_.is_binary and kinds <= {bytes}:
+        return pa.chunked_array([pa.array(values, pa.binary())])
     is_text = type_.is_symbol and kinds == {int}
     if len(kinds) <= 1 and bytes not in kinds and not is_text:
         return pa.chunked_array([pa.array(values)])

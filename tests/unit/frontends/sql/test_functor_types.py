@@ -29,7 +29,7 @@ def test_calls_fit_the_signatures(query: str) -> None:
         said = expression_text(call)
         assert signature.accepts(len(call.arguments)), said
         for position, argument in enumerate(call.arguments):
-            assert argument.type.kind in signature.kinds(position), said
+            assert argument.type.logical_kind in signature.kinds(position), said
         digits = 0
         if signature.scale_at is not None or call.functor == "fit":
             last = call.arguments[-1]

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type
+from corollary.core.arrow import arrow_type, from_stored_column, to_stored_column
 from corollary.core.engine import ValueRange
 from corollary.core.types import Domain, Kind, Type
+from corollary.core.values import to_stored
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
@@ -136,7 +137,7 @@ class Dictionary:
     def _encode_present(self, values: list[Any], type_: Type) -> Codes:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
-            return domain.encode_python(values)
+            return domain.encode_python([to_stored(value) for value in values])
         return domain.encode(native.from_python(values, type_))
 
     def code_interval(self, values: ValueRange, type_: Type) -> CodeInterval | None:
@@ -153,7 +154,7 @@ class Dictionary:
         """Return the codes of an Arrow column."""
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
-            return domain.encode_arrow(column)
+            return domain.encode_arrow(to_stored_column(column, type_))
         if isinstance(domain, DecimalDomain):
             return domain.encode_arrow(column.cast(arrow_type(type_)).combine_chunks())
         values, nulls = native.from_arrow(column, type_)
@@ -163,7 +164,7 @@ class Dictionary:
         """Return codes as an Arrow array; many long texts need several."""
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
-            return domain.decode_arrow(codes)
+            return from_stored_column(domain.decode_arrow(codes), type_)
         if isinstance(domain, DecimalDomain):
             return domain.decode_arrow(codes, arrow_type(type_))
         nulls = None if np.count_nonzero(codes) == len(codes) else codes == 0

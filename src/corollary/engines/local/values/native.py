@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type
+from corollary.core.arrow import arrow_type, from_stored_column, to_stored_column
 from corollary.core.arrow_buffers import (
     EPOCH,
     EPOCH_DAY,
@@ -39,7 +39,7 @@ from corollary.core.arrow_buffers import (
     words_of_integers,
 )
 from corollary.core.types import TYPE_SPECS, Kind, Type
-from corollary.core.values import decimal_value, unscaled_integer
+from corollary.core.values import decimal_value, from_stored, to_stored, unscaled_integer
 from corollary.engines.local.values.texts import Texts
 
 NativeArray = npt.NDArray[Any]
@@ -63,7 +63,7 @@ def dtype_of(kind: Kind) -> Any:
 
 def filler_values(count: int, type_: Type) -> Values:
     """Return values to fill the rows that have none."""
-    if type_.is_symbol:
+    if type_.kind is Kind.SYMBOL:
         return Texts.of([""]).repeat(count)
     return np.zeros(count, dtype_of(type_.kind))
 
@@ -97,6 +97,8 @@ def narrow_integers(values: NativeArray) -> NativeArray:
 
 def from_python(values: Sequence[Any], type_: Type) -> Any:
     """Return Python values, none of them None, as an array."""
+    if type_.logical is not None:
+        values = [to_stored(value) for value in values]
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return Texts.of(values)
@@ -113,10 +115,14 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
             return np.array([(value - EPOCH) // MICROSECOND for value in values], np.int64)
         case Kind.NUMBER | Kind.BOOL:
             return np.array([int(value) for value in values], np.int64)
+        case _:
+            raise AssertionError(f"{type_.kind} is not stored as such")
 
 
 def to_python(value: Any, type_: Type) -> Any:
     """Return one native value as a Python object."""
+    if type_.logical is not None:
+        return from_stored(to_python(value, type_.stored), type_)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return value
@@ -132,12 +138,14 @@ def to_python(value: Any, type_: Type) -> Any:
             return EPOCH + timedelta(microseconds=int(value))
         case Kind.NUMBER | Kind.UNSIGNED:
             return int(value)
+        case _:
+            raise AssertionError(f"{type_.kind} is not stored as such")
 
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
-    target = pa.large_string() if type_.is_symbol else arrow_type(type_)
-    array = column.cast(target).combine_chunks()
+    target = pa.large_string() if type_.kind is Kind.SYMBOL else arrow_type(type_.stored)
+    array = to_stored_column(column, type_).cast(target).combine_chunks()
     nulls = null_mask(array)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
@@ -156,6 +164,8 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[n
 
 def to_arrow(values: Any, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> pa.Array:
     """Return native values as an Arrow array, with the nulls of a mask, if there are any."""
+    if type_.logical is not None:
+        return from_stored_column(to_arrow(values, nulls, type_.stored), type_)
     target = arrow_type(type_)
     if isinstance(values, Texts):
         is_text = None if nulls is None else bool_array(~nulls)

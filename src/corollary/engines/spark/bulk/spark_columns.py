@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, canonical_floats
+from corollary.core.arrow import arrow_type, canonical_floats, from_stored_column, to_stored_column
 from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
@@ -47,12 +47,14 @@ def spark_arrow_type(type_: Type) -> pa.DataType:
 
 
 def to_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
-    """Return a column as Spark takes it."""
-    return column.cast(spark_arrow_type(type_))
+    """Return a column as queries of Spark take it."""
+    return to_stored_column(column, type_).cast(spark_arrow_type(type_.stored))
 
 
 def from_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
-    """Return a column that Spark has given."""
+    """Return a column that a query of Spark has given."""
+    if type_.logical is not None:
+        return from_stored_column(from_spark(column, type_.stored), type_)
     target = arrow_type(type_)
     if type_.is_float:
         return canonical_floats(column)

@@ -126,6 +126,9 @@ class ExpressionBinder(ExpressionContext):
             return UnknownValue(found.value, UNTYPED, found.span, settle=settle)
         return literals.number_literal(node.this, node, self.session)
 
+    def _visit_hexstring(self, node: exp.HexString) -> Expression:
+        return literals.binary_literal(node.this, node, self.session)
+
     def _visit_rawstring(self, node: exp.RawString) -> Expression:
         return literals.text_literal(node.this, node, self.session)
 

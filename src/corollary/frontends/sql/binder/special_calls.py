@@ -7,7 +7,17 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.functors.spec import MOMENT, WHOLE
-from corollary.core.types import BOOL, DATE, FLOAT, NUMBER, NUMERIC, SYMBOL, TIMESTAMP, decimal
+from corollary.core.types import (
+    BINARY,
+    BOOL,
+    DATE,
+    FLOAT,
+    NUMBER,
+    NUMERIC,
+    SYMBOL,
+    TIMESTAMP,
+    decimal,
+)
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
@@ -43,7 +53,7 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     if folded is not None:
         return ConstantValue(folded.value, folded.type, session.span(node))
     if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
-        word, kind = type_name(target.type), target.type.kind
+        word, kind = type_name(target.type), target.type.logical_kind
         message = f"`{operand.value}` is not a {word.lower()}."
         raise session.error("C1309", message, node, f"write it as in `{EXAMPLES.get(kind, word)}`")
     return cast_value(operand, target, is_try, context.site(node, node.this))
@@ -87,7 +97,7 @@ def _suffixed_number(
     """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
     session, inner, site = context.session, node.this, context.site(node)
     written = session.text(node)
-    if not isinstance(inner, exp.Literal) or target.type.kind not in NUMERIC:
+    if not isinstance(inner, exp.Literal) or target.type.logical_kind not in NUMERIC:
         return None
     if not written[:1].isdigit() and not written.startswith("."):
         return None
@@ -282,6 +292,7 @@ _CAST_FUNCTIONS = {
     "double": ColumnType(FLOAT),
     "float": ColumnType(FLOAT, 32),
     "decimal": ColumnType(decimal(10, 0)),
+    "binary": ColumnType(BINARY),
     "date": ColumnType(DATE),
     "timestamp": ColumnType(TIMESTAMP),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from decimal import Decimal
 
 from corollary.core.functors.catalog import signature_of
 from corollary.core.logic import (
@@ -359,7 +360,8 @@ def typed_decimals(terms: Sequence[Term]) -> tuple[Term, ...]:
         constant = found[at]
         assert isinstance(constant, Constant)
         assert constant.type is not None
-        arguments = (Constant(f"{constant.value:f}"), Constant(constant.type.scale))
+        assert isinstance(constant.value, int | Decimal)
+        arguments = (Constant(f"{Decimal(constant.value):f}"), Constant(constant.type.scale))
         found[at] = Functor("to_decimal", arguments, constant.type)
     return tuple(found)
 

@@ -317,7 +317,7 @@ def _fault(type_: Type) -> Term:
     """Return a term of a type that has no value; the message of the error has its text."""
     # No conversion reads this text as a value, and its error quotes it.
     text = Constant(MANY_ROWS)
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.SYMBOL:
             return Functor("to_string", (Functor("to_number", (text,)),))
         case Kind.DECIMAL:
@@ -325,4 +325,4 @@ def _fault(type_: Type) -> Term:
         case Kind.BOOL:
             return Functor("eq", (Functor("to_number", (text,)), ONE))
         case _:
-            return Functor(f"to_{type_.kind}", (text,))
+            return Functor(f"to_{type_.logical_kind}", (text,))

@@ -148,7 +148,7 @@ def _assigned(
     given, wanted = value.type, column.type
     if given.with_null(True) == wanted.with_null(True):
         return value
-    is_numeric = given.kind in NUMERIC and wanted.kind in NUMERIC
+    is_numeric = given.logical_kind in NUMERIC and wanted.logical_kind in NUMERIC
     is_moment = given.is_time and wanted.is_time
     is_fitting = is_numeric or is_moment or wanted.is_symbol
     found = cast(value, wanted.with_null(False), 64) if is_fitting else None

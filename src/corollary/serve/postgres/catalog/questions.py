@@ -223,6 +223,8 @@ def _literal(value: ParameterValue) -> exp.Expr:
             return exp.cast(_text(value.isoformat()), exp.DataType.Type.DATE)
         case str():
             return _text(value)
+        case bytes():
+            return exp.Unhex(this=_text(value.hex()))
 
 
 def _table(node: exp.Table) -> exp.Expr:

@@ -4,6 +4,7 @@ What Arrow computes exactly so is computed by it, all else in Python, once for e
 Counting is by code points.
 """
 
+import base64
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,10 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
-from corollary.core.arrow_buffers import fixed_values
-from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
-from corollary.engines.local.evaluation.text_functions import distinct_rows, spread_rows
+from corollary.core.arrow_buffers import bool_values, fixed_values
+from corollary.core.types import Kind, Type
+from corollary.core.values import is_encodable
+from corollary.engines.local.evaluation.arithmetic import (
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Operand,
+    Result,
+)
+from corollary.engines.local.evaluation.text_functions import (
+    TEXT_FUNCTIONS,
+    distinct_rows,
+    spread_rows,
+)
 from corollary.engines.local.values.texts import Texts
 
 TEXT_MAX_CHARACTERS = 1 << 24
@@ -35,6 +46,7 @@ def _each(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Resul
 
     def apply(operands: list[Operand], type_: Type) -> Result:
         columns, rows = distinct_rows([values for values, _ in operands])
+        is_text = type_.kind is Kind.SYMBOL
         results: list[Any] = []
         faults: dict[str, list[int]] = {}
         for row in zip(*columns, strict=True):
@@ -42,8 +54,8 @@ def _each(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Resul
                 results.append(function(*row))
             except _NoValueError as error:
                 faults.setdefault(str(error), []).append(len(results))
-                results.append("" if type_.is_symbol else 0)
-        made: Any = Texts.of(results) if type_.is_symbol else np.array(results, np.int64)
+                results.append("" if is_text else 0)
+        made: Any = Texts.of(results) if is_text else np.array(results, np.int64)
         masks = []
         for reason, places in faults.items():
             mask = np.zeros(len(results), np.bool_)
@@ -111,16 +123,16 @@ def _slice(operands: list[Operand], type_: Type, bounds: Callable[..., tuple[Any
     return _each(cut)(operands, type_)
 
 
+def _substring_bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
+    """Count from 1, or from the end where the start is negative; 0 is as 1."""
+    starts = np.where(first > 0, first - 1, np.where(first < 0, sizes + first, 0))
+    length = np.maximum(length, 0)
+    # Neither sum can overflow where it is taken.
+    return starts, np.where(starts < 0, starts + length, starts + np.minimum(length, sizes))
+
+
 def _substring(operands: list[Operand], type_: Type) -> Result:
-    """From 1, or from the end where the start is negative; 0 is as 1."""
-
-    def bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
-        starts = np.where(first > 0, first - 1, np.where(first < 0, sizes + first, 0))
-        length = np.maximum(length, 0)
-        # Neither sum can overflow where it is taken.
-        return starts, np.where(starts < 0, starts + length, starts + np.minimum(length, sizes))
-
-    return _slice(operands, type_, bounds)
+    return _slice(operands, type_, _substring_bounds)
 
 
 def _left(operands: list[Operand], type_: Type) -> Result:
@@ -219,6 +231,42 @@ def _character(number: int) -> str:
     return chr(number % 256)
 
 
+# --- binary values, which are stored as hexadecimal digits ------------------------------------
+
+
+def _from_hex(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    digits = pc.ascii_upper(operands[0][0].array)
+    bad = ~bool_values(pc.match_substring_regex(digits, "^(?:[0-9A-F]{2})*$"))
+    return Texts(digits), [(bad, FAILED_CONVERSION)] if bad.any() else []
+
+
+def _from_utf8(digits: str) -> str:
+    try:
+        text = bytes.fromhex(digits).decode()
+    except UnicodeDecodeError:
+        raise _NoValueError("bytes that are not UTF-8") from None
+    if not is_encodable(text):
+        raise _NoValueError("no text has the character 0")
+    return text
+
+
+def _from_base64(text: str) -> str:
+    """As MIME has it: other characters do not matter, the padding may be missing."""
+    digits, _, padding = re.sub("[^A-Za-z0-9+/=]", "", text).partition("=")
+    lacking = -len(digits) % 4
+    if lacking == 3 or f"={padding}" not in ("=", "=" * lacking):
+        raise _NoValueError(FAILED_CONVERSION)
+    return base64.b64decode(digits + "=" * lacking).hex().upper()
+
+
+def _slice_bytes(operands: list[Operand], type_: Type) -> Result:
+    def bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
+        starts, ends = _substring_bounds(sizes // 2, first, length)
+        return 2 * starts, 2 * ends
+
+    return _slice(operands, type_, bounds)
+
+
 TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "upper": _mapped("ascii_upper", str.upper),
     "lower": _mapped("ascii_lower", str.lower),
@@ -240,4 +288,13 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "regexp_extract": _each(_regexp_extract),
     "chr": _each(_character),
     "ascii": _each(lambda text: ord(text[0]) if text else 0),
+    "to_hex": lambda operands, _: (operands[0][0], []),
+    "from_hex": _from_hex,
+    "to_utf8": _each(lambda text: text.encode().hex().upper()),
+    "from_utf8": _each(_from_utf8),
+    "to_base64": _each(lambda digits: base64.b64encode(bytes.fromhex(digits)).decode()),
+    "from_base64": _each(_from_base64),
+    "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),
+    "join_bytes": TEXT_FUNCTIONS["cat"],
+    "slice_bytes": _slice_bytes,
 }

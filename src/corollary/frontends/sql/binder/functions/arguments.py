@@ -7,8 +7,18 @@ from functools import partial
 from sqlglot import exp
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
-from corollary.core.functors.spec import DAY, DOUBLE, MOMENT, TIME, FunctorSpec, Kinds, define
+from corollary.core.functors.spec import (
+    BYTES,
+    DAY,
+    DOUBLE,
+    MOMENT,
+    TIME,
+    FunctorSpec,
+    Kinds,
+    define,
+)
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     FLOAT,
@@ -44,7 +54,7 @@ class SqlFunction:
     build: Builder
 
 
-_WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE)
+_WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE, BINARY)
 
 
 def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
@@ -52,14 +62,16 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
 
     A parameter for dates and timestamps takes both; one for integers takes a `number`.
     """
-    wanted = next(type_ for type_ in _WANTED if type_.kind in kinds)
+    wanted = next(type_ for type_ in _WANTED if type_.logical_kind in kinds)
     if is_untyped(argument):
         return convert(argument, wanted)
     type_ = argument.type
-    if type_.kind is wanted.kind or (kinds == TIME and type_.is_date):
+    if type_.logical_kind is wanted.logical_kind or (kinds == TIME and type_.is_date):
         return argument
-    if kinds == DOUBLE and type_.kind in NUMERIC:
+    if kinds == DOUBLE and type_.logical_kind in NUMERIC:
         return convert(argument, FLOAT)
+    if kinds == BYTES and type_.is_symbol:
+        return convert(argument, BINARY)
     if kinds == DAY and type_.is_timestamp:
         return call("to_date", (argument,), DATE, argument.span)
     if kinds == MOMENT and type_.is_date:
@@ -151,7 +163,7 @@ def numeric(argument: Expression, site: Site) -> Expression:
         return to_decimal(argument, 0, 20)
     if argument.type.is_symbol:
         return convert(argument, FLOAT)
-    if argument.type.kind not in NUMERIC:
+    if argument.type.logical_kind not in NUMERIC:
         raise unfit(site, argument, NUMBER)
     return argument
 

@@ -113,7 +113,7 @@ def _negative(arguments: list[Expression], site: Site) -> Expression:
 
 def _positive(arguments: list[Expression], site: Site) -> Expression:
     type_ = arguments[0].type
-    if type_.kind not in NUMERIC and not type_.is_symbol:
+    if type_.logical_kind not in NUMERIC and not type_.is_symbol:
         message = f"`+` does not take {type_name(type_)}."
         raise site.error("C1307", message, "leave it out")
     return numeric(arguments[0], replace(site, name="+"))

@@ -6,12 +6,21 @@ from difflib import get_close_matches
 from corollary.core.functors.catalog import FUNCTORS, functor_of_sql
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction, function_of
 from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
-from corollary.frontends.sql.binder.functions.text_functions import TEXT_FUNCTIONS
+from corollary.frontends.sql.binder.functions.text_functions import (
+    BINARY_FUNCTIONS,
+    CODING_FUNCTIONS,
+    TEXT_FUNCTIONS,
+)
 from corollary.frontends.sql.binder.functions.time_functions import TIME_FUNCTIONS
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import Expression
 
-FUNCTIONS: dict[str, SqlFunction] = {**NUMBER_FUNCTIONS, **TEXT_FUNCTIONS, **TIME_FUNCTIONS}
+FUNCTIONS: dict[str, SqlFunction] = {
+    **NUMBER_FUNCTIONS,
+    **TEXT_FUNCTIONS,
+    **CODING_FUNCTIONS,
+    **TIME_FUNCTIONS,
+}
 """The functions of SQL that are more than a functor."""
 
 _RANDOM = ("has another value each time", "compute it outside, and insert it")
@@ -79,7 +88,9 @@ def find_function(name: str) -> SqlFunction | None:
 def function_call(name: str, arguments: list[Expression], site: Site) -> Expression:
     """Return a function applied to its arguments."""
     is_written = site.name == name
-    found = find_function(name)
+    is_binary = any(each.type.is_binary for each in arguments)
+    found = BINARY_FUNCTIONS.get(name) if is_binary else None
+    found = found or find_function(name)
     check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):
         known = [each for each in function_names() if each not in INTERNAL]

@@ -1,10 +1,11 @@
-"""Functions on text."""
+"""Functions on text; where an argument is binary, those on binary values that have their names."""
 
 from functools import reduce
 
-from corollary.core.functors.spec import TEXT, WHOLE
-from corollary.core.types import BOOL, SYMBOL
+from corollary.core.functors.spec import BYTES, TEXT, WHOLE
+from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.functions.arguments import (
+    Builder,
     SqlFunction,
     expressions_of,
     fitted,
@@ -12,7 +13,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     with_default,
 )
 from corollary.frontends.sql.binder.values.conversions import call, integer
-from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.binder.values.operators import Site, attempt
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
 REST = 2**31 - 1
@@ -117,3 +118,63 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "translate": SqlFunction(3, 3, _translate),
 }
 """The functions on text, by their names in Spark."""
+
+
+# --- binary values ----------------------------------------------------------------------------
+
+
+def _concat_binary(arguments: list[Expression], site: Site) -> Expression:
+    parts = tuple(fitted(each, BYTES, site) for each in arguments)
+    return parts[0] if len(parts) == 1 else call("join_bytes", parts, BINARY, site.span)
+
+
+def _coded(functor: str) -> Builder:
+    """Return a function whose second argument is a character set, of which there is one."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        if literal_text(arguments[1], site).upper() not in ("UTF-8", "UTF8"):
+            message = f"`{site.name}` takes the character set UTF-8 only."
+            raise site.error("C1311", message, "write 'UTF-8'")
+        is_text = functor == "to_utf8"
+        value = fitted(arguments[0], TEXT if is_text else BYTES, site)
+        return call(functor, (value,), BINARY if is_text else SYMBOL, site.span)
+
+    return build
+
+
+def _unhex(arguments: list[Expression], site: Site) -> Expression:
+    """The first of an odd number of digits is a byte; null where there are other characters."""
+    digits = fitted(arguments[0], TEXT, site)
+    rest = call("rem", (call("strlen", (digits,), NUMBER), integer(2)), NUMBER)
+    padding = call("substring", (ConstantValue("0", SYMBOL), integer(1), rest), SYMBOL)
+    padded = call("cat", (padding, digits), SYMBOL, site.span)
+    return attempt(call("from_hex", (padded,), BINARY, site.span), [digits], site)
+
+
+def _bit_length(arguments: list[Expression], site: Site) -> Expression:
+    count = call("byte_count", (fitted(arguments[0], BYTES, site),), NUMBER)
+    return call("*", (count, integer(8)), NUMBER, site.span)
+
+
+BINARY_FUNCTIONS: dict[str, SqlFunction] = {
+    **expressions_of(
+        {
+            "length len char_length character_length octet_length(b: binary)": "byte_count(b)",
+            "left(b: binary, n: number)": "slice_bytes(b, 1, n)",
+            "hex(b: binary)": "to_hex(b)",
+            "base64(b: binary)": "to_base64(b)",
+        }
+    ),
+    **{name: with_default("slice_bytes", integer(REST)) for name in ("substring", "substr")},
+    "bit_length": SqlFunction(1, 1, _bit_length),
+    "concat": SqlFunction(1, 10_000, _concat_binary),
+    "decode": SqlFunction(2, 2, _coded("from_utf8")),
+}
+"""Where an argument is binary."""
+
+CODING_FUNCTIONS: dict[str, SqlFunction] = {
+    **expressions_of({"unbase64(s: symbol)": "from_base64(s)"}),
+    "encode": SqlFunction(2, 2, _coded("to_utf8")),
+    "unhex": SqlFunction(1, 1, _unhex),
+}
+"""What makes binary values of texts."""

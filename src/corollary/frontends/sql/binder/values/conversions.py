@@ -12,6 +12,7 @@ from decimal import Context, Decimal
 
 from corollary.core.logic import Value
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     DECIMAL_MAX_DIGITS,
@@ -109,7 +110,7 @@ def wider(left: Type, right: Type) -> Type | None:
         return right.with_null(True)
     if right.precision < 0:
         return left.with_null(True)
-    kinds = {left.kind, right.kind}
+    kinds = {left.logical_kind, right.logical_kind}
     if kinds <= NUMERIC:
         return _wider_number(left, right).with_null(nullable)
     if len(kinds) == 1:
@@ -124,21 +125,21 @@ def wider(left: Type, right: Type) -> Type | None:
 
 def _read_type(beside: Type) -> Type | None:
     """Return the type that texts are read as beside values of another type."""
-    match beside.kind:
+    match beside.logical_kind:
         case Kind.NUMBER:
             return NUMBER
         case Kind.FLOAT | Kind.DECIMAL:
             return FLOAT
-        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP:
+        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
             return beside
         case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD:
             return None
 
 
 def _wider_number(left: Type, right: Type) -> Type:
-    if left.kind is right.kind and not left.is_decimal:
+    if left.logical_kind is right.logical_kind and not left.is_decimal:
         return left
-    if Kind.FLOAT in (left.kind, right.kind):
+    if Kind.FLOAT in (left.logical_kind, right.logical_kind):
         return FLOAT
     one, other = _as_decimal(left), _as_decimal(right)
     scale = max(one.scale, other.scale)
@@ -187,14 +188,14 @@ def convert(expression: Expression, type_: Type) -> Expression:
         return expression.as_type(type_)
     if is_untyped(expression):
         return ConstantValue(None, type_.with_null(True), expression.span)
-    if found.domain == type_.domain:
+    if found.domain == type_.domain and found.logical is type_.logical:
         return expression
     if found.is_symbol:
         read = cast(expression, type_, 64)
         assert read is not None, f"{found} never becomes {type_} by itself"
         return read
     span = expression.span
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.FLOAT:
             if isinstance(expression, ConstantValue) and expression.value is not None:
                 return ConstantValue(float(expression.value), FLOAT, span)  # type: ignore[arg-type]
@@ -207,8 +208,9 @@ def convert(expression: Expression, type_: Type) -> Expression:
                 return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
         case Kind.SYMBOL:
-            return call("show", (expression,), SYMBOL, span)
-        case Kind.NUMBER | Kind.UNSIGNED | Kind.BOOL | Kind.DATE | Kind.RECORD:
+            functor = "from_utf8" if found.is_binary else "show"
+            return call(functor, (expression,), SYMBOL, span)
+        case _:
             raise AssertionError(f"{found} never becomes {type_} by itself")
 
 
@@ -240,9 +242,11 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
     if is_untyped(expression):
         return convert(expression, target)
     span = expression.span
-    kind = expression.type.kind
-    match target.kind:
+    kind = expression.type.logical_kind
+    match target.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
+            if kind is Kind.BINARY:
+                return call("from_utf8", (expression,), SYMBOL, span)
             is_text = kind is Kind.SYMBOL and expression.type.record is None
             return expression if is_text else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
@@ -274,13 +278,24 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
                 return call("add_seconds", (start, expression), TIMESTAMP, span)
             functor = {Kind.SYMBOL: "parse_moment", Kind.DATE: "to_timestamp"}.get(kind)
             return call(functor, (expression,), TIMESTAMP, span) if functor else None
+        case Kind.BINARY:
+            if kind is Kind.SYMBOL and expression.type.record is None:
+                return _to_binary(expression)
+            return expression if kind is Kind.BINARY else None
         case Kind.UNSIGNED:
             return None
 
 
+def _to_binary(text: Expression) -> Expression:
+    """Return the bytes of a text in UTF-8."""
+    if isinstance(text, ConstantValue) and isinstance(text.value, str):
+        return ConstantValue(text.value.encode(), BINARY, text.span)
+    return call("to_utf8", (text,), BINARY, text.span)
+
+
 def _to_integer(expression: Expression, bits: int) -> Expression | None:
     span, found = expression.span, expression
-    match expression.type.kind:
+    match expression.type.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
             found = call("parse_integer", (expression,), NUMBER, span)
         case Kind.NUMBER:
@@ -293,7 +308,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             second = call("start_of_second", (expression,), TIMESTAMP, span)
             start = constant(EPOCH, TIMESTAMP)
             found = call("seconds_between", (start, second), NUMBER, span)
-        case Kind.DATE:
+        case Kind.DATE | Kind.BINARY:
             return None
     is_small = isinstance(found, ConstantValue) and fits_bits(found.value, bits)
     if bits == 64 or is_small:
@@ -310,7 +325,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
     span = expression.span
     digits = integer(target.scale)
     result, found = replace(target, nullable=False), expression
-    match expression.type.kind:
+    match expression.type.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
             found = call("parse_decimal", (expression, digits), result, span)
         case Kind.BOOL:
@@ -320,7 +335,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = to_decimal(expression, target.scale, target.precision)
             if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
-        case Kind.DATE | Kind.TIMESTAMP:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
             return None
     return call("fit", (found, integer(target.precision)), result, span)
 
@@ -333,7 +348,7 @@ def _always_fits(expression: Expression, target: Type) -> bool:
 
 def _to_bool(expression: Expression) -> Expression | None:
     span, type_ = expression.span, expression.type
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.BOOL:
             return expression
         case Kind.SYMBOL | Kind.RECORD:
@@ -341,7 +356,7 @@ def _to_bool(expression: Expression) -> Expression | None:
         case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
             zero = zero_of(type_)
             return call("ne", (expression, zero), BOOL, span)
-        case Kind.DATE | Kind.TIMESTAMP:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
             return None
 
 

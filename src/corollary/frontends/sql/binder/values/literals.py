@@ -10,6 +10,7 @@ from sqlglot import exp
 from corollary.core.logic import Value
 from corollary.core.spark_times import BLANKS, read_day, read_moment
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     DECIMAL_MAX_DIGITS,
@@ -75,6 +76,16 @@ def text_literal(text: str, node: exp.Expr, session: BindingSession) -> Constant
     return ConstantValue(text, SYMBOL, session.span(node))
 
 
+def binary_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
+    """Return the value of `X'617A'`; the first of an odd number of digits is a byte."""
+    try:
+        value = bytes.fromhex(f"0{text}" if len(text) % 2 else text)
+    except ValueError:
+        message = f"`{text[:40]}` has other characters than hexadecimal digits."
+        raise session.error("C1309", message, node, "write it as in `X'617A'`") from None
+    return ConstantValue(value, BINARY, session.span(node))
+
+
 def read_time(text: str, type_: Type) -> date | None:
     """Return the date or timestamp of a text in Spark's manner; None if it is none.
 
@@ -93,7 +104,7 @@ def read_value(text: str, type_: Type) -> Value:
     >>> read_value(" 7 ", NUMBER), read_value("7.5", NUMBER), read_value("7.5", FLOAT)
     (7, None, 7.5)
     """
-    match type_.kind:
+    match type_.logical_kind:
         case Kind.DATE | Kind.TIMESTAMP:
             return read_time(text, type_)
         case Kind.NUMBER if _SIGNED.fullmatch(text.strip()) and text.strip().lstrip("+-").isdigit():
@@ -125,6 +136,8 @@ def value_literal(value: object, span: Span | None) -> Expression | None:
             return _decimal_value(value, span)
         case str():
             return ConstantValue(value, SYMBOL, span) if is_encodable(value) else None
+        case bytes():
+            return ConstantValue(value, BINARY, span)
         case datetime():
             at = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
             return ConstantValue(at.astimezone(UTC), TIMESTAMP, span)

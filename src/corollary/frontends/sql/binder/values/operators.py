@@ -92,10 +92,10 @@ def unfit(site: Site, argument: Expression, wanted: Type) -> InputError:
 
 def _cast_cure(text: str, found: Expression, wanted: Type) -> str:
     if isinstance(found, ConstantValue) and isinstance(found.value, str):
-        if wanted.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return f"write `{wanted.kind.upper()} {text}`"
+        if wanted.logical_kind in (Kind.DATE, Kind.TIMESTAMP):
+            return f"write `{wanted.logical_kind.upper()} {text}`"
         digits = str(found.value).removeprefix("-").replace(".", "", 1)
-        if wanted.kind in NUMERIC and digits.isascii() and digits.isdigit():
+        if wanted.logical_kind in NUMERIC and digits.isascii() and digits.isdigit():
             return f"write `{found.value}` without quotes"
     return f"write `CAST({text} AS {type_name(wanted)})`"
 
@@ -108,7 +108,7 @@ SIGNS = {"+": "Addition", "-": "Subtraction", "*": "Multiplication", "/": "Divis
 def arithmetic(sign: str, left: Expression, right: Expression, site: Site) -> Expression:
     """Return `left sign right` for `+ - * /`, `%` and `DIV`."""
     left, right = _operands(sign, left, right, site)
-    kinds = {left.type.kind, right.type.kind}
+    kinds = {left.type.logical_kind, right.type.logical_kind}
     if Kind.FLOAT in kinds:
         if sign == "DIV":
             note = "divide with `/`, or cast the operands to BIGINT"
@@ -129,8 +129,8 @@ def _operands(
     what = SIGNS.get(sign, f"`{sign}`")
     left, right = _read_text(left, right, site), _read_text(right, left, site)
     for each in (left, right):
-        if each.type.kind not in NUMERIC and not is_untyped(each):
-            if each.type.is_symbol or {left.type.kind, right.type.kind} & NUMERIC:
+        if each.type.logical_kind not in NUMERIC and not is_untyped(each):
+            if each.type.is_symbol or {left.type.logical_kind, right.type.logical_kind} & NUMERIC:
                 raise mismatch(site, (left, right), what)
             raise site.error(
                 "C1307", f"{what} does not take {type_name(each.type)}.", "see docs/sql.md"
@@ -223,7 +223,7 @@ def negative(operand: Expression, site: Site) -> Expression:
         return operand
     if operand.type.is_symbol:
         operand = convert(operand, FLOAT)
-    if operand.type.kind not in NUMERIC:
+    if operand.type.logical_kind not in NUMERIC:
         raise unfit(site, operand, NUMBER)
     operand = _signed(operand)
     if isinstance(operand, ConstantValue) and isinstance(operand.value, int | float | Decimal):
@@ -251,14 +251,14 @@ def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Exp
 def _read(value: Expression, type_: Type, site: Site) -> Expression:
     """Return a value in a wider type; a literal text is read at once."""
     is_literal = isinstance(value, ConstantValue) and isinstance(value.value, str)
-    if is_literal and type_.kind in EXAMPLES and not is_untyped(value):
+    if is_literal and type_.logical_kind in EXAMPLES and not is_untyped(value):
         return read_literal(value, type_, site)  # type: ignore[arg-type]
     return convert(value, type_)
 
 
 def _read_text(text: Expression, beside: Expression, site: Site) -> Expression:
     """Return an operand; a text beside a number is the number that it stands for."""
-    if not text.type.is_symbol or is_untyped(text) or beside.type.kind not in NUMERIC:
+    if not text.type.is_symbol or is_untyped(text) or beside.type.logical_kind not in NUMERIC:
         return text
     type_ = wider(text.type, beside.type)
     return text if type_ is None else _read(text, type_, site)
@@ -274,12 +274,13 @@ EXAMPLES = {
 
 def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
     """Return the value of a text where one of another type is wanted."""
-    value = read_value(str(text.value), wanted)
+    written = str(text.value)
+    value = read_value(written, wanted)
     if wanted.is_bool or (wanted.is_float and value is None):  # `yes`, `NaN`
         return convert(text, wanted)
     if value is None:
-        message = f"`{text.value}` is not a {type_name(wanted)}."
-        raise site.error("C1309", message, f"write one, as in `{EXAMPLES[wanted.kind]}`")
+        message = f"`{written}` is not a {type_name(wanted)}."
+        raise site.error("C1309", message, f"write one, as in `{EXAMPLES[wanted.logical_kind]}`")
     return ConstantValue(value, wanted.with_null(False), text.span)
 
 

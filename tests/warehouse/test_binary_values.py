@@ -1,0 +1,103 @@
+"""Binary values through files, tables, JSON and the wire: they come back as they were."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import corollary
+from corollary.core.arrow import from_stored_column, to_stored_column
+from corollary.core.types import BINARY
+from corollary.core.values import value_from_json, value_to_json
+from corollary.errors import InputError
+from corollary.serve.postgres.encoding import text_column
+
+ROWS = [(1, b"az"), (2, None), (3, b""), (4, b"\xff\0"), (5, b"az")]
+PROGRAM = """
+.decl p(k: number, b: binary?)
+.input p(filename="p.parquet")
+.decl d(k: number, b: binary?)
+.input d(filename="d", format="delta")
+.decl j(k: number, b: binary?)
+.input j(filename="j.jsonl")
+.decl c(k: number, b: binary?)
+.input c(filename="c.csv", rfc4180=true, delimiter=",", headers=true)
+.decl v(b: binary?, n: number)
+v(b, k) :- p(k, b).
+.output v(IO="file", filename="v.csv", rfc4180=true)
+"""
+
+
+def test_sources_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*ROWS, strict=True))
+    table = pa.table({"k": keys, "b": pa.array(values, pa.binary())})
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table)
+    coded = [None if each is None else base64.b64encode(each).decode() for each in values]
+    lines = [json.dumps({"k": k, "b": b}) for k, b in zip(keys, coded, strict=True)]
+    Path("j.jsonl").write_text("\n".join(lines))
+    digits = ["" if each is None else f'"{each.hex()}"' for each in values]
+    Path("c.csv").write_text(
+        "k,b\n" + "".join(f"{k},{b}\n" for k, b in zip(keys, digits, strict=True))
+    )
+    Path("program.dl").write_text(PROGRAM)
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == ROWS, name
+        for _ in range(2):
+            with database.transaction() as transaction:
+                transaction.insert("p", [(6, b"\0")])
+            with database.transaction() as transaction:
+                transaction.delete("p", [(6, b"\0")])
+        database.publish()
+    found = DeltaTable("w/tables/v").to_pyarrow_table().to_pylist()
+    assert sorted((each["n"], each["b"]) for each in found) == ROWS
+    Path("c.csv").write_text("k,b\n1,6\n2,617\n3,zz\n4,ff\n")
+    with corollary.open("w") as database, pytest.raises(InputError, match="is not a binary"):
+        database.run("program.dl")
+
+
+def test_columns_are_stored_in_their_order() -> None:
+    values = sorted([b"", b"\0", b"\0\0", b"a", b"a\0", b"\x7f", b"\x80", b"\xff"])
+    column = pa.chunked_array([values[:3], [None], values[3:]], pa.binary())
+    stored = to_stored_column(column.slice(1), BINARY)
+    assert stored.drop_null().to_pylist() == sorted(stored.drop_null().to_pylist())
+    assert from_stored_column(stored, BINARY).to_pylist() == column.slice(1).to_pylist()
+    encoded = column.combine_chunks().dictionary_encode()
+    assert to_stored_column(pa.chunked_array([encoded]), BINARY)[1].as_py() == "00"
+
+
+def test_json_and_the_wire() -> None:
+    assert value_from_json(value_to_json(b"\xff\0", BINARY), BINARY) == b"\xff\0"
+    assert value_to_json(b"az", BINARY) == "YXo="
+    with pytest.raises(ValueError, match="is not a binary value in Base64"):
+        value_from_json("a", BINARY)
+    assert text_column(pa.array([b"a\xff", None]), "UTC").to_pylist() == [r"\x61ff", None]
+
+
+@pytest.mark.parametrize("row", [(1, "az"), (1, 7), (1, bytearray(b"a"))])
+def test_other_values_are_refused(row: tuple[object, ...]) -> None:
+    with corollary.open(None, engine="local") as database:
+        database.sql("CREATE TABLE t (k BIGINT, b BINARY)")
+        with pytest.raises(InputError, match="binary"), database.transaction() as transaction:
+            transaction.insert("t", [row])
+
+
+def test_bytes_that_are_no_text_are_an_error() -> None:
+    with corollary.open(None, engine="local") as database:
+        database.sql("CREATE TABLE t (k BIGINT, b BINARY); INSERT INTO t VALUES (1, X'FF')")
+        with pytest.raises(corollary.CorollaryError, match="not UTF-8"):
+            database.sql("SELECT CAST(b AS STRING) FROM t")
+        with pytest.raises(corollary.CorollaryError, match="not UTF-8"):
+            database.sql("SELECT upper(b) FROM t")
+        with pytest.raises(InputError, match="hexadecimal"):
+            database.sql("SELECT X'6_1'")
+        assert database.sql("SELECT k FROM t WHERE b = :b", b=b"\xff").rows() == [(1,)]
