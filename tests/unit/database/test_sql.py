@@ -204,6 +204,46 @@ def test_a_table_of_a_question_is_written_in_one_transaction(db: corollary.Datab
     db.sql("ROLLBACK")
 
 
+def test_merge(db: corollary.Database) -> None:
+    db.sql(
+        """CREATE TABLE m (k INT PRIMARY KEY, v INT, s STRING);
+           CREATE TABLE src (k INT, v INT, s STRING);
+           CREATE MATERIALIZED VIEW total AS SELECT COUNT(*) AS n, SUM(v) AS v FROM m;
+           INSERT INTO m VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, NULL), (4, 40, 'd');
+           INSERT INTO src VALUES (1, 11, 'x'), (2, NULL, 'y'), (5, 50, 'z'), (6, NULL, 'w')"""
+    )
+    changed = db.sql(
+        """MERGE INTO m AS t USING src AS b ON t.k = b.k
+           WHEN MATCHED AND b.v > 0 THEN UPDATE SET v = t.v + b.v, t.s = b.v
+           WHEN MATCHED THEN DELETE
+           WHEN NOT MATCHED AND b.v IS NOT NULL THEN INSERT (k, v) VALUES (b.k, b.v)
+           WHEN NOT MATCHED BY SOURCE AND t.v > 35 THEN UPDATE SET s = 'old'
+           WHEN NOT MATCHED BY SOURCE THEN DELETE"""
+    )
+    assert ask(db, "SELECT * FROM m") == [(1, 21, "11"), (4, 40, "old"), (5, 50, None)]
+    assert changed.changes["total"].added.to_pylist() == [{"n": 3, "v": 111}]
+    whole = "MERGE INTO m USING src ON m.k = src.k WHEN MATCHED THEN UPDATE SET *"
+    db.sql(f"{whole} WHEN NOT MATCHED THEN INSERT *")
+    assert ask(db, "SELECT * FROM m WHERE k <> 4") == ask(db, "SELECT * FROM src")
+    db.sql("INSERT INTO src VALUES (1, 12, 'x')")
+    assert "Several rows of the source change one row" in refusal(db, whole)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("MERGE INTO u USING t ON t.a = u.a WHEN MATCHED THEN DELETE", "`u` has no key"),
+        ("MERGE INTO v USING t ON t.k = v.k WHEN MATCHED THEN DELETE", "C0915"),
+        ("MERGE INTO t USING u ON t.k = u.a WHEN NOT MATCHED THEN DELETE", "cannot do this"),
+        ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE WHEN MATCHED THEN DELETE", "last"),
+        ("MERGE INTO t USING u ON t.k = u.z WHEN MATCHED THEN DELETE", "`u` has no column `z`"),
+    ],
+)
+def test_a_merge_that_is_refused(db: corollary.Database, statement: str, said: str) -> None:
+    db.sql("CREATE VIEW v AS SELECT k FROM t")
+    assert said in refusal(db, statement)
+
+
 def test_what_is_there_is_shown(db: corollary.Database) -> None:
     db.sql(
         "CREATE VIEW v AS SELECT k, 1.5 AS x FROM t; CREATE MATERIALIZED VIEW w AS SELECT k FROM t"

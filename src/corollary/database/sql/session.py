@@ -22,6 +22,7 @@ from corollary.database.sql.writes import (
     PreparedWrites,
     ResolvedWrite,
     TouchedRows,
+    merged_operations,
     recall_write,
     resolve_write,
 )
@@ -31,10 +32,12 @@ from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
 from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
 from corollary.frontends.sql.statements.kept_texts import edit_program
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.shown import shown_rows, table_like
+from corollary.frontends.sql.statements.writes import merge_writes
 from corollary.source import SourceFile
 
 
@@ -114,6 +117,7 @@ class SqlSession:
         self,
         statement: nodes.QueryStatement
         | nodes.Write
+        | nodes.Merge
         | nodes.TransactionBoundary
         | nodes.CreateTableAs
         | nodes.Show,
@@ -125,6 +129,8 @@ class SqlSession:
                 plan = self.explain(statement.text) if statement.text else ""
                 tree = shown_rows(statement, self.state.program, plan)
                 return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
+            case nodes.Merge():
+                return self._merge(statement, place)
             case nodes.CreateTableAs():
                 return self._create_from(statement, place)
             case nodes.QueryStatement():
@@ -262,6 +268,33 @@ class SqlSession:
     def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
         return self._do(self._prepare(statement, place))
 
+    def _merge(self, statement: nodes.Merge, place: StatementPlace) -> Transaction | None:
+        """Do all writes of a MERGE on the state that it follows."""
+        catalog = visible_catalog(self.state.program)
+        table = find_table(catalog, statement.table.text, statement.table.span)
+        writes = [
+            resolve_write(self.state.loaded, each, place)
+            for each in merge_writes(statement, table, place.file)
+        ]
+        if not table.keys and any(not isinstance(each.statement, nodes.Insert) for each in writes):
+            raise InputError.of(
+                "C1374",
+                f"`{table.relation}` has no key, so that rows of MERGE cannot be told apart.",
+                statement.table.span,
+                "give the table a `PRIMARY KEY`; `WHEN NOT MATCHED` needs none",
+            )
+        reads = frozenset[str]().union(*(each.reads for each in writes))
+        self._refuse_own_writes(reads, statement)
+        if self.transaction is not None:
+            self._deleted.discard(table.relation)
+            self._written.add(table.relation)
+
+        def operations() -> list[Operation]:
+            rows = [self.ask(each.tree, each.place, None).arrow() for each in writes]
+            return merged_operations(writes, rows, statement)
+
+        return self._do(PreparedWrite(table.relation, reads, operations))
+
     def _do(self, write: PreparedWrite) -> Transaction | None:
         return self._in_transaction(lambda transaction: transaction.read(write.deferred))
 
@@ -316,7 +349,7 @@ class SqlSession:
     def _refuse_own_writes(
         self,
         read: Collection[str],
-        statement: nodes.QueryStatement | nodes.Write | nodes.CreateTableAs,
+        statement: nodes.QueryStatement | nodes.Write | nodes.Merge | nodes.CreateTableAs,
     ) -> None:
         """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
         if not self._written:

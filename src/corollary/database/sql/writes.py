@@ -174,6 +174,35 @@ def _question(statement: nodes.Write, table: TableDefinition) -> tuple[Any, Fini
             return rows_to_update(statement, table)
 
 
+def merged_operations(
+    writes: Sequence[ResolvedWrite], rows: Sequence[pa.Table], statement: nodes.Merge
+) -> list[Operation]:
+    """Return what the writes of a MERGE do: rows go before others come.
+
+    Raises:
+        InputError: a row does not fit, or has several rows of the source that change it.
+    """
+    width = writes[0].relation.arity
+    gone = [
+        each.select(list(range(width))).rename_columns([f"c{at}" for at in range(width)])
+        for each, write in zip(rows, writes, strict=True)
+        if not isinstance(write.statement, nodes.Insert)
+    ]
+    if gone:
+        changed = pa.concat_tables(gone, promote_options="permissive")
+        if changed.group_by(changed.column_names).aggregate([]).num_rows < changed.num_rows:
+            raise InputError.of(
+                "C1374",
+                f"Several rows of the source change one row of `{writes[0].table.relation}`.",
+                statement.span,
+                "leave one of them, as with `QUALIFY row_number() OVER (…) = 1`",
+            )
+    found = [
+        done for write, each in zip(writes, rows, strict=True) for done in write.operations(each)
+    ]
+    return sorted(found, key=lambda each: each.sign is not State.REMOVED)
+
+
 # --- writes that are done together -------------------------------------------------------------
 
 

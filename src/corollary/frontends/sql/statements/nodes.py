@@ -222,12 +222,17 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE FROM table [AS alias] [WHERE condition]."""
+    """DELETE FROM table [AS alias] [WHERE condition].
+
+    Attributes:
+        join: a join with the source of a MERGE.
+    """
 
     table: SqlName
     alias: str
     condition: exp.Expr | None
     span: Span
+    join: exp.Join | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +244,7 @@ class UpdateStatement:
     assignments: tuple[tuple[SqlName, exp.Expr], ...]
     condition: exp.Expr | None
     span: Span
+    join: exp.Join | None = None
 
 
 Write = Insert | Delete | UpdateStatement
@@ -265,6 +271,16 @@ class QueryStatement:
     """SELECT, WITH or VALUES."""
 
     query: exp.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE INTO table USING source ON condition WHEN …."""
+
+    table: SqlName
+    alias: str
+    tree: exp.Merge
     span: Span
 
 
@@ -305,4 +321,6 @@ class Show:
     text: str = ""
 
 
-Statement = Definition | Drop | Write | TransactionBoundary | QueryStatement | CreateTableAs | Show
+Statement = (
+    Definition | Drop | Write | Merge | TransactionBoundary | QueryStatement | CreateTableAs | Show
+)

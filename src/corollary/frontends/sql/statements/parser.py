@@ -29,7 +29,6 @@ QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 _CURES = {
     "ALTER": "change columns with `corollary alter W TABLE …`; replace a view with `CREATE OR "
     "REPLACE VIEW`",
-    "MERGE": "write an `INSERT`, `UPDATE` or `DELETE`, or use `tx.upsert` in Python",
     "USE": "leave it out: a warehouse has one schema",
     "SET": "leave it out: settings are options of the commands",
     "GRANT": "write `corollary grant W READER RELATION`, or `db.grant(…)`",
@@ -37,8 +36,8 @@ _CURES = {
     "REFRESH": "leave it out: views are always up to date",
 }
 _WORDS = (
-    *("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "TRUNCATE", "SELECT", "WITH", "VALUES"),
-    *("BEGIN", "SHOW", "DESCRIBE", "EXPLAIN"),
+    *("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "SELECT", "WITH"),
+    *("VALUES", "BEGIN", "SHOW", "DESCRIBE", "EXPLAIN"),
 )
 _KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER")
 _BOUNDARIES = {
@@ -93,6 +92,8 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
             return _delete(cursor)
         case "UPDATE":
             return _update(cursor)
+        case "MERGE":
+            return _merge(cursor)
         case "TRUNCATE":
             return _truncate(cursor)
         case "SHOW" | "DESCRIBE" | "DESC" | "EXPLAIN":
@@ -332,6 +333,21 @@ def _delete(cursor: TokenCursor) -> nodes.Delete:
     table = read_relation_name(cursor)
     alias = _alias(cursor, table, "WHERE")
     return nodes.Delete(table, alias, _where(cursor), _whole(cursor))
+
+
+def _merge(cursor: TokenCursor) -> nodes.Merge:
+    tree = parse_query(cursor.tokens, cursor.file)
+    cursor.expect("MERGE")
+    cursor.expect("INTO")
+    table = read_relation_name(cursor)
+    alias = _alias(cursor, table, "USING")
+    cursor.expect("USING")
+    known = ("this", "using", "on", "whens")
+    if not isinstance(tree, exp.Merge) or any(
+        value for name, value in tree.args.items() if name not in known
+    ):
+        cursor.fail("`source ON condition WHEN …`")
+    return nodes.Merge(table, alias, tree, _whole(cursor))
 
 
 def _truncate(cursor: TokenCursor) -> nodes.Delete:

@@ -5,6 +5,7 @@
 | `INSERT INTO t (b) query` | the rows to insert: all columns of `t`, null where none is given |
 | `DELETE FROM t WHERE c` | the rows to delete |
 | `UPDATE t SET b = e WHERE c` | the rows before, then, in further columns, the rows after |
+| `MERGE INTO t USING s ON c WHEN …` | those of a write for each `WHEN`, with `s` joined |
 
 Values that are assigned are converted as Spark's ANSI mode does: numbers to other numbers, dates to
 timestamps, anything to text; text to nothing else.
@@ -22,6 +23,7 @@ from corollary.frontends.sql.binder.session import type_name as sql_type
 from corollary.frontends.sql.binder.values.conversions import cast
 from corollary.frontends.sql.binder.widening import finished, wrapped
 from corollary.frontends.sql.catalog import TableDefinition
+from corollary.frontends.sql.parse import span_of
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     ConstantValue,
@@ -33,7 +35,8 @@ from corollary.frontends.sql.query_tree import (
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.questions import visible_columns
 from corollary.frontends.sql.statements.tables import find_column
-from corollary.source import Span
+from corollary.frontends.sql.statements.tokens import SqlName
+from corollary.source import SourceFile, Span
 
 
 def rows_to_insert(statement: nodes.Insert, table: TableDefinition) -> Finish:
@@ -84,7 +87,8 @@ def rows_to_insert(statement: nodes.Insert, table: TableDefinition) -> Finish:
 
 def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:
     """Return the question for the rows that a DELETE removes."""
-    rows = exp.select("*").from_(_aliased(table, statement.alias))
+    rows = exp.select(exp.Column(this=exp.Star(), table=_quoted(statement.alias)))
+    rows = _joined(rows.from_(_aliased(table, statement.alias)), statement.join)
     return rows if statement.condition is None else rows.where(statement.condition)
 
 
@@ -106,7 +110,7 @@ def rows_to_update(
         assigned[at] = value
     values = [*(_column(statement.alias, name) for name in names), *assigned.values()]
     labels = [exp.alias_(each, f"c{at}") for at, each in enumerate(values)]
-    rows = exp.select(*labels).from_(_aliased(table, statement.alias))
+    rows = _joined(exp.select(*labels).from_(_aliased(table, statement.alias)), statement.join)
     if statement.condition is not None:
         rows = rows.where(statement.condition)
 
@@ -124,17 +128,103 @@ def rows_to_update(
     return rows, finish
 
 
+def merge_writes(
+    statement: nodes.Merge, table: TableDefinition, file: SourceFile
+) -> list[nodes.Write]:
+    """Return the writes of a MERGE, one for each `WHEN`; all of them see the rows before it.
+
+    Raises:
+        InputError: a `WHEN` does not fit, or comes after one that leaves it no rows.
+    """
+    source, on = statement.tree.args["using"], statement.tree.args["on"]
+    names = [column.name for column in table.columns]
+    earlier: dict[str, list[exp.Expr | None]] = {}
+    found: list[nodes.Write] = []
+    for when in statement.tree.args["whens"].expressions:
+        kind = "MATCHED" if when.args.get("matched") else "NOT MATCHED"
+        kind += " BY SOURCE" if when.args.get("source") else ""
+        before = earlier.setdefault(kind, [])
+        condition, then = when.args.get("condition"), when.args["then"]
+        span = span_of(then, file)
+        if None in before:
+            text = f"A `WHEN {kind}` without a condition leaves no rows for this one."
+            raise InputError.of("C1374", text, span, "write the one without a condition last")
+        tests = [exp.Not(this=_is_true(each)) for each in before if each is not None]
+        tests += [] if condition is None else [condition.copy()]
+        test = exp.and_(*tests) if tests else None
+        before.append(condition)
+        is_anti = kind != "MATCHED"
+        join = exp.Join(this=source.copy(), on=on.copy(), kind="ANTI" if is_anti else None)
+        target, alias = statement.table, statement.alias
+        match then:
+            case exp.Insert() if kind == "NOT MATCHED":
+                columns, values = _inserted(then, source, names)
+                rows = exp.select(*values).from_(source.copy())
+                other = exp.Join(this=_aliased(table, alias), on=on.copy(), kind="ANTI")
+                query = _joined(rows, other)
+                query = query if test is None else query.where(test)
+                given = tuple(SqlName(each.name, span_of(each, file)) for each in columns)
+                found.append(nodes.Insert(target, given, query, span))
+            case exp.Var() if kind != "NOT MATCHED" and then.name.upper() == "DELETE":
+                found.append(nodes.Delete(target, alias, test, span, join))
+            case exp.Update() if kind != "NOT MATCHED":
+                assigned = [
+                    (SqlName(each.this.name, span_of(each, file)), each.args["expression"])
+                    for each in _assignments(then, source, names)
+                ]
+                found.append(
+                    nodes.UpdateStatement(target, alias, tuple(assigned), test, span, join)
+                )
+            case _:
+                text = f"`WHEN {kind}` cannot do this."
+                note = "rows that match are updated or deleted, others of the source inserted"
+                raise InputError.of("C1374", text, span, note)
+    return found
+
+
+def _is_true(condition: exp.Expr) -> exp.Expr:
+    parts = [condition.copy(), exp.Boolean(this=False)]
+    return exp.Anonymous(this="coalesce", expressions=parts)
+
+
+def _inserted(
+    then: exp.Insert, source: exp.Expr, names: list[str]
+) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Return the columns and the values of an INSERT of MERGE."""
+    if isinstance(then.this, exp.Star):
+        columns = [exp.Column(this=_quoted(name)) for name in names]
+        return list(columns), [_column(source.alias_or_name, name) for name in names]
+    given = [] if then.this is None else list(then.this.expressions)
+    values = then.args["expression"]
+    return given, list(values.expressions) if isinstance(values, exp.Tuple) else [values]
+
+
+def _assignments(then: exp.Update, source: exp.Expr, names: list[str]) -> list[exp.Expr]:
+    """Return the assignments of an UPDATE of MERGE; `*` assigns the columns of the same names."""
+    if not isinstance(then.expressions[0], exp.Star):
+        return list(then.expressions)
+    return [
+        exp.EQ(this=exp.Column(this=_quoted(name)), expression=_column(source.alias_or_name, name))
+        for name in names
+    ]
+
+
+def _joined(rows: exp.Select, join: exp.Join | None) -> exp.Select:
+    if join is not None:
+        rows.append("joins", join.copy())
+    return rows
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
 def _aliased(table: TableDefinition, alias: str) -> exp.Table:
-    return exp.Table(
-        this=exp.to_identifier(table.relation, quoted=True),
-        alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)),
-    )
+    return exp.Table(this=_quoted(table.relation), alias=exp.TableAlias(this=_quoted(alias)))
 
 
 def _column(table: str, name: str) -> exp.Expr:
-    return exp.Column(
-        this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True)
-    )
+    return exp.Column(this=_quoted(name), table=_quoted(table))
 
 
 def _assigned(
