@@ -11,9 +11,11 @@ CREATE VIEW qualify_alias AS SELECT k, rank() OVER (PARTITION BY a ORDER BY b, k
 CREATE VIEW qualify_where AS SELECT k, a FROM t WHERE b > 0 QUALIFY count(*) OVER (PARTITION BY a) > 1 AND k < 8;
 
 -- QUALIFY over groups
+-- not spark: Spark has no aggregates in QUALIFY
 CREATE VIEW qualify_groups AS SELECT a, COUNT(*) AS c FROM u GROUP BY a QUALIFY row_number() OVER (ORDER BY count(*) DESC, a) <= 2;
 
 -- QUALIFY over groups, after HAVING
+-- not spark: Spark has no aggregates in QUALIFY
 CREATE VIEW qualify_having AS SELECT a, SUM(b) AS s FROM u GROUP BY a HAVING COUNT(*) > 1 QUALIFY rank() OVER (ORDER BY SUM(b), a) = 1;
 
 -- QUALIFY in a bag
@@ -53,13 +55,16 @@ CREATE VIEW star_except AS SELECT * EXCEPT (s, b) FROM t;
 CREATE VIEW star_of_except AS SELECT t.* EXCEPT (s), u.b AS c FROM t JOIN u ON t.a = u.a;
 
 -- a star with other values
+-- not spark: Spark has no REPLACE
 -- duckdb: SELECT k + a AS k, a, coalesce(b, 0) AS b, s FROM t
 CREATE VIEW star_replace AS SELECT * REPLACE (k + a AS k, coalesce(b, 0) AS b) FROM t;
 
 -- QUALIFY makes a group of all rows by its aggregate
+-- not spark: Spark has no aggregates in QUALIFY
 CREATE VIEW qualify_one_group AS SELECT 1 AS x FROM u QUALIFY row_number() OVER (ORDER BY COUNT(*)) = COUNT(a) - 3;
 
 -- QUALIFY over grouping sets
+-- not spark: Spark has no aggregates in QUALIFY
 CREATE VIEW qualify_sets AS SELECT a, SUM(b) AS s FROM u GROUP BY ROLLUP (a) QUALIFY row_number() OVER (ORDER BY SUM(b), a) <= 2;
 
 -- rows of literals as a table
@@ -76,6 +81,7 @@ CREATE VIEW table_columns AS SELECT x.p, x.q + 1 AS r FROM u AS x(p, q);
 CREATE VIEW common_columns AS WITH c(p, n) AS (SELECT a, COUNT(*) FROM u GROUP BY a) SELECT z.x, z.y FROM c AS z(x, y);
 
 -- windows that build on others
+-- not spark: Spark takes the name of a window alone
 CREATE VIEW named_windows AS SELECT k, sum(b) OVER w AS s, rank() OVER (w ORDER BY k) AS r FROM t WINDOW w AS (PARTITION BY a);
 
 -- an aggregate of a window with FILTER

@@ -56,6 +56,7 @@ CREATE VIEW window_inside AS SELECT t.k, x.r FROM t, LATERAL (SELECT rank() OVER
 CREATE VIEW grouped_outside AS SELECT t.a, SUM(x.c) AS s FROM t, LATERAL (SELECT COUNT(*) AS c FROM u WHERE u.a = t.b) x GROUP BY t.a;
 
 -- inside a subquery that refers outside
+-- not spark: Spark names only the next query around
 CREATE VIEW in_exists AS SELECT t.k FROM t WHERE EXISTS (SELECT 1 FROM u, LATERAL (SELECT p.x FROM p WHERE p.q = u.b AND p.x = t.a) x);
 
 -- after a join
