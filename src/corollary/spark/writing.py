@@ -11,6 +11,8 @@ import json
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
+from inspect import signature
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -41,6 +43,10 @@ from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.set_difference import difference
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
+# Before PySpark 4.2, timestamps are in UTC without saying so.
+IN_UTC: dict[str, Any] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
 FRAME = "the frame"
 """What errors call the rows."""
 INLINE_ROWS = 1 << 14
@@ -89,7 +95,8 @@ class _SourceWriter:
             source.principal.require(AccessRole.WRITE, "change data")
             self._relation = state_of(source.outline).writable_relation(name)
             self._root = source.warehouse.root.absolute()
-            self._reader.read(to_arrow_schema(schema).empty_table(), self._relation, name, FRAME)
+            empty = to_arrow_schema(schema, **IN_UTC).empty_table()
+            self._reader.read(empty, self._relation, name, FRAME)
             self._intent = source.warehouse.catalog.insert_intent()
 
     # --- in tasks ------------------------------------------------------------------------------

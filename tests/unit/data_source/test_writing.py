@@ -6,6 +6,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ far(x) :- edge(x, _), x > 5.
 .decl copies(x: number) bag
 .decl pairs(x: number, pair: Pair)
 .decl open()
+.decl seen(at: timestamp, on: date, u: unsigned)
 """
 
 
@@ -124,6 +126,14 @@ def test_records_and_relations_without_columns(db: Database, path: str) -> None:
     assert db.relation("pairs").rows() == [(5, (1, 2))]
     write(path, pa.table({"holds": [True]}), relation="open")
     assert db.relation("open").rows() == [()]
+
+
+def test_types_that_spark_has_others_for(db: Database, path: str) -> None:
+    row = (datetime(2026, 11, 18, 8, 0, 0, 1, UTC), date(2026, 11, 18), 2**64 - 1)
+    types = (pa.timestamp("us", "UTC"), pa.date32(), pa.decimal128(20, 0))
+    columns = [pa.array([value], type_) for value, type_ in zip(row, types, strict=True)]
+    write(path, pa.table(columns, ["at", "on", "u"]), relation="seen")
+    assert db.relation("seen").rows() == [row]
 
 
 def test_a_batch_is_written_once(db: Database, path: str, tmp_path: Path) -> None:
