@@ -44,6 +44,7 @@ def events(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         yield folder, db
 
 
+ORDERED = "SELECT kind, id AS kind FROM event ORDER BY id % 5 DESC, id OFFSET 3"
 CALLS = {
     "relation": (lambda db: db.relation("event").spark(), ROWS),
     "view": (lambda db: db.relation("odd").spark(), ROWS // 2),
@@ -51,6 +52,9 @@ CALLS = {
     "bag": (lambda db: db.relation("named").spark(), ROWS),
     "past": (lambda db: db.at(1).relation("event").spark(), FIRST),
     "change": (lambda db: db.changes(2)["event"].spark(), ROWS - FIRST),
+    "answer": (lambda db: db.sql("SELECT id, id FROM event WHERE id % 2 = 0").spark(), ROWS // 2),
+    "ordered answer": (lambda db: db.sql(ORDERED).spark(), ROWS - 3),
+    "copies": (lambda db: db.sql("SELECT kind AS k FROM named").spark(), ROWS),
 }
 
 
@@ -67,3 +71,20 @@ def test_frames_are_read_by_tasks(spark: Any, events: tuple[Path, Database]) -> 
     assert spark.read.parquet(f"{folder}/odds").count() == ROWS // 2
     kinds = db.relation("event").spark().groupBy("kind").count().collect()
     assert sorted(map(tuple, kinds)) == [(f"k{n}", ROWS // 5) for n in range(5)]
+
+
+def test_an_ordered_answer(spark: Any, events: tuple[Path, Database]) -> None:
+    """The fourth to the sixth number of those that end with 4 or 9 are 19, 24, 29."""
+    expected = [("k4", 19), ("k4", 24), ("k4", 29)]
+    answer = events[1].sql(ORDERED)
+    found = answer.spark("ordered_answer")
+    assert found.columns == ["kind", "kind"]
+    assert [tuple(row) for row in spark.table("ordered_answer").take(3)] == expected
+    assert len(answer) == ROWS - 3
+    assert repr(answer).endswith(f"{ROWS - 3:,} rows>\n  …")
+    returned = ReturnedBytes(spark)
+    first = events[1].sql(ORDERED.replace("OFFSET", "LIMIT 3 OFFSET"))
+    assert first.rows() == expected
+    assert first.spark().collect() == found.take(3)
+    assert returned.total < RETURNED_MAX
+    assert answer.rows()[:3] == expected

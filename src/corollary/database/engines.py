@@ -23,6 +23,8 @@ from corollary.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.engines.spark.frames import FrameOrder
+
 
 def create_engine(
     options: DatabaseOptions = IN_PROCESS,
@@ -128,6 +130,7 @@ class SparkFrames:
         relation: Relation,
         view: str | None = None,
         records: str = TEXT,
+        order: "FrameOrder | None" = None,
     ) -> Any:
         """Return tuples as a frame of the session, and show it as a temp view if asked.
 
@@ -136,6 +139,7 @@ class SparkFrames:
             relation: of the tuples.
             view: the name of the temp view.
             records: "text", or "struct" for records as structs.
+            order: of the rows, if any.
 
         Raises:
             InputError: the name is not valid for a view, there are no structs for a type, or Spark
@@ -147,4 +151,4 @@ class SparkFrames:
             (tuples, FrameRows(relation, records, tuple(constants.items())))
             for tuples, constants in parts
         ]
-        return make_frame(self.spark, made, view)
+        return make_frame(self.spark, made, view, order)

@@ -152,7 +152,7 @@ class GoalPlans:
             self.store.log_query(found.literal)
         rows = [(number, *each.values) for number, each in enumerate(goals)]
         assert found.plan.given is not None
-        answers = sort_rows(found.plan.run(self.state, from_python(rows, found.plan.given)))
+        answers = sort_rows(found.plan.run(self.state, from_python(rows, found.plan.given)).table())
         numbers = fixed_values(single_array(answers.column(0)), np.int64)
         starts = np.searchsorted(numbers, np.arange(len(goals) + 1)).tolist()
         return found.answers, answers.remove_column(0), starts

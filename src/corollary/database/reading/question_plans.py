@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from corollary.analysis.today import TODAY_RELATION
 from corollary.core.arrow import arrow_type
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, LocalTable, TableHandle
 from corollary.core.plans import working_relation
 from corollary.core.program import Column, Declaration, Relation, TypeName
 from corollary.data_class import dataclass
@@ -24,7 +24,6 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.reading.answer import SqlAnswer
 from corollary.database.reading.questions import (
     answer_shape,
-    finish_answer,
     hidden_name,
     read_question,
 )
@@ -146,29 +145,30 @@ class QuestionShape:
     Attributes:
         question: what was compiled.
         plan: finds the rows.
-        answers: the columns of the answer, and their types.
         lookup: what it reads, if that is rows of one relation that have some values.
     """
 
     question: CompiledQuestion
     plan: ShapePlan
-    answers: Relation
     lookup: Lookup | None
 
-    def rows(self, state: DatabaseState, values: Mapping[str, Any]) -> pa.Table:
-        """Return the rows for some values of the parameters.
+    def answer(self, state: DatabaseState, values: Mapping[str, Any]) -> SqlAnswer:
+        """Return the answer for some values of the parameters.
 
         Raises:
             EvaluationError, LimitError: there are none.
         """
         lookup, given = self.lookup, self.plan.given
         if lookup is not None and given is not None:
-            rows = lookup.rows(state.engine, values, given)
-            if rows is not None:
-                return finish_answer(rows, self.question, has_counts=lookup.has_counts)
+            found = lookup.rows(state.engine, values, given)
+            if found is not None:
+                return self._finish(state, LocalTable(found), has_counts=lookup.has_counts)
         row = () if given is None else tuple(values[each] for each in given.columns)
-        return finish_answer(
-            self.plan.run(state, [row]), self.question, has_counts=self.question.is_bag
+        return self._finish(state, self.plan.run(state, [row]), has_counts=self.question.is_bag)
+
+    def _finish(self, state: DatabaseState, rows: TableHandle, *, has_counts: bool) -> SqlAnswer:
+        return SqlAnswer.of(
+            self.plan.answers, rows, self.question, state.frames, has_counts=has_counts
         )
 
 
@@ -219,10 +219,9 @@ class QuestionPlans:
             found = ShapeCache.of(self.state).recall((shape.text, shape.types, scope), make)
             if found is None:
                 return None
-            rows = found.rows(self.state, shape.values)
+            return found.answer(self.state, shape.values)
         except InputError:  # asked as it is written, it gets its message
             return None
-        return SqlAnswer(found.answers, rows, self.state.frames, found.question.is_ordered)
 
     def compile(
         self,
@@ -272,7 +271,7 @@ class QuestionPlans:
         answers = replace(asked.answers, name=working_relation("", f"question {number}"))
         lookup = None if given is None else _lookup_of(query, given.name, loaded)
         plan = ShapePlan(asked.program, asked.literal, given, answers)
-        return QuestionShape(question, plan, found, lookup)
+        return QuestionShape(question, plan, lookup)
 
 
 def _question_tree(file: SourceFile) -> Any:

@@ -9,18 +9,14 @@ from corollary.analysis.check import check
 from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
-from corollary.core.arrow import sort_rows
 from corollary.core.program import Arithmetic, Declaration, Program, Relation
 from corollary.core.types import Type
 from corollary.database.program.goals import ResolvedGoal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.rewrite.normalise import lower_clauses
 from corollary.rewrite.translation_unit import unused_name
-from corollary.warehouse.copies import repeat_rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from corollary.frontends.sql.statements.questions import CompiledQuestion
 
 HIDDEN_RELATION = "question"
@@ -101,24 +97,3 @@ def answer_shape(types: Sequence[Type], question: "CompiledQuestion") -> Relatio
     return Relation(
         question.relation, names, tuple(types[: len(names)]), is_derived=True, is_declared=False
     )
-
-
-def finish_answer(
-    table: "pa.Table", question: "CompiledQuestion", *, has_counts: bool
-) -> "pa.Table":
-    """Return the rows in their order, with copies, up to the limit, and the user's columns.
-
-    Args:
-        table: the rows, with the columns of the question.
-        question: what was asked.
-        has_counts: whether the last column has the number of copies.
-    """
-    if has_counts:
-        table = repeat_rows(table)
-    keys = [(at, descends) for at, descends, _ in question.order]
-    nulls = {at: first for at, _, first in question.order}
-    if question.is_ordered:
-        table = sort_rows(table, keys, nulls)
-        table = table.slice(question.offset, question.limit)
-    names = [column.name for column in question.columns[: question.width]]
-    return table.select(list(range(question.width))).rename_columns(names)

@@ -294,17 +294,15 @@ class ReadAccess(WhyAccess):
     def ask_tree(self, tree: Any, place: "StatementPlace") -> "SqlAnswer":
         """Answer a question: its tree, and its text."""
         from corollary.database.reading.answer import SqlAnswer
-        from corollary.database.reading.questions import answer_shape, finish_answer
 
         state = self._state
         with state.lock, bounded_question(state.limits):
             self.refresh()
             question, asked = self._read_question(tree, place)
             relation, answers = self._solve(asked)
-            rows = finish_answer(answers.table(), question, has_counts=question.is_bag)
-        return SqlAnswer(
-            answer_shape(relation.types, question), rows, state.frames, question.is_ordered
-        )
+            return SqlAnswer.of(
+                relation, answers, question, state.frames, has_counts=question.is_bag
+            )
 
     def _read_question(
         self, tree: Any, place: "StatementPlace"

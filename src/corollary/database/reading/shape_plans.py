@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from corollary.core import logic
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, TableHandle
 from corollary.core.plans import Plan
 from corollary.core.program import NormalProgram, Relation
 from corollary.data_class import dataclass
@@ -69,7 +69,7 @@ class ShapePlan:
         every = (self.answers,) if self.given is None else (self.given, self.answers)
         return {each.name: each for each in every}
 
-    def run(self, state: DatabaseState, rows: pa.Table | Sequence[tuple[Any, ...]]) -> pa.Table:
+    def run(self, state: DatabaseState, rows: pa.Table | Sequence[tuple[Any, ...]]) -> TableHandle:
         """Return the answers for some rows of constants.
 
         Raises:
@@ -81,7 +81,7 @@ class ShapePlan:
             if self.given is not None:
                 engine.insert(self.given.name, rows)
             engine.run(plan, ProgressRecorder(state.console), state.limits)
-            return engine.read(self.answers.name)
+            return engine.handle(self.answers.name)
         finally:
             engine.clear(self.relations)
 

@@ -338,7 +338,7 @@ class WriteShape:
             InputError, LimitError: it fails.
         """
         if self.question is not None:
-            return self.write.operations(self.question.rows(state, values))
+            return self.write.operations(self.question.answer(state, values).arrow())
         relation, rows = self.write.relation, self._plain_rows(values)
         if not all(all(map(is_value, row, relation.types)) for row in rows):
             return None

@@ -231,8 +231,16 @@ FrameParts = Sequence[tuple[TableHandle, FrameRows]]
 """What a frame has: tuples, and the columns that are made of them, which are the same for all."""
 
 
+FrameOrder = tuple[Sequence[tuple[int, bool, bool]] | None, int, Sequence[str]]
+"""Columns, whether each descends, whether nulls come first; the others follow: None for no order.
+How many of the first rows are left out; the names of the first columns, which alone are shown."""
+
+
 def make_frame(
-    spark: "SparkSession | None", parts: FrameParts, view: str | None = None
+    spark: "SparkSession | None",
+    parts: FrameParts,
+    view: str | None = None,
+    order: FrameOrder | None = None,
 ) -> "DataFrame":
     """Return tuples as a frame of the user's session.
 
@@ -243,6 +251,7 @@ def make_frame(
         spark: the session of the user; None for the local one.
         parts: the tuples.
         view: the name of a temp view of the frame to create, if any.
+        order: of the rows, if any; no two of their columns have the same name then.
 
     Raises:
         InputError: `C0989`, a view cannot have this name.
@@ -262,9 +271,30 @@ def make_frame(
             # Spark loses rows that follow an empty chunk.
             frames.append(arrow_frame(session, pa.concat_tables(here).combine_chunks()))
         frame = reduce(lambda one, other: one.unionAll(other), frames)
+        if order is not None:
+            frame = _order_rows(frame, *order)
         if view is not None:
             frame.createOrReplaceTempView(view)
         return frame
+
+
+def _order_rows(
+    frame: "DataFrame",
+    keys: Sequence[tuple[int, bool, bool]] | None,
+    offset: int,
+    names: Sequence[str],
+) -> "DataFrame":
+    """Return a frame in an order, without the first rows and the last columns; see `FrameOrder`."""
+    if keys is not None:
+        others = [(at, False, True) for at in range(len(frame.columns))]
+        columns = [
+            getattr(
+                frame[at], f"{'desc' if down else 'asc'}_nulls_{'first' if nulls else 'last'}"
+            )()
+            for at, down, nulls in (*keys, *others)
+        ]
+        frame = frame.orderBy(*columns).offset(offset)
+    return frame.select(*frame.columns[: len(names)]).toDF(*names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,8 +172,14 @@ class SparkSteps:
         return any(map(self._is_due, step.pipelines))
 
     def _lead_size(self, pipeline: Pipeline) -> int:
-        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
-        return 1 if lead is None else self._tables[lead.relation].size(lead.state)
+        """Return how many tuples lead a pipeline; one without columns says whether it runs."""
+        size = 1
+        for each in pipeline.stages:
+            if isinstance(each, Probe):
+                size = self._tables[each.source.relation].size(each.source.state)
+                if each.slots or not size:
+                    break
+        return size
 
     def _is_due(self, pipeline: Pipeline) -> bool:
         """Whether a pipeline reads partitions, and much of them."""
