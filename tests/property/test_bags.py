@@ -204,7 +204,8 @@ def test_bags_in_a_warehouse(seed: int, tmp_path: Path) -> None:
                 assert content(db, name) == expected
     fed = {name: Counter[Row]() for name in ("u", "joined", "many")}
     for name, bag in fed.items():
-        for relation, table in db.feed(name):
+        for feed in db.feed(name):
+            relation, table = feed.relation, feed.arrow()
             assert relation.name == name
             for row in to_python(table):
                 bag[row[:-3]] += SIGNS[row[-3]]

@@ -290,6 +290,14 @@ def test_relations_and_changes_as_frames(tmp_path: Path, spark: Any) -> None:
         tx.changes["path"].spark(view="paths_changed")
         assert mine.table("paths_changed").count() == 2
         assert db.at(2).relation("path").spark().sparkSession is mine
+        (feed,) = db.feed("path", since=1)
+        told = feed.spark(view="paths_fed").drop("_commit_timestamp")
+        assert told.columns == ["y", "_change_type", "_commit_version"]
+        assert sorted(map(tuple, told.collect())) == [
+            *(("a", "delete", 3), ("a", "insert", 2)),
+            *(("b", "insert", 2), ("c", "insert", 3)),
+        ]
+        assert mine.table("paths_fed").toArrow().num_rows == feed.arrow().num_rows == 4
         with pytest.raises(InputError, match="C0989"):
             db.relation("edge").spark(view="no name")
 

@@ -52,6 +52,8 @@ CALLS = {
     "bag": (lambda db: db.relation("named").spark(), ROWS),
     "past": (lambda db: db.at(1).relation("event").spark(), FIRST),
     "change": (lambda db: db.changes(2)["event"].spark(), ROWS - FIRST),
+    "feed": (lambda db: next(db.feed("event", since=1)).spark(), ROWS - FIRST),
+    "feed of copies": (lambda db: next(db.feed("named", since=1)).spark(), ROWS - FIRST),
     "answer": (lambda db: db.sql("SELECT id, id FROM event WHERE id % 2 = 0").spark(), ROWS // 2),
     "ordered answer": (lambda db: db.sql(ORDERED).spark(), ROWS - 3),
     "copies": (lambda db: db.sql("SELECT kind AS k FROM named").spark(), ROWS),

@@ -151,7 +151,8 @@ def check_relations(db: Database, shop: Shop) -> None:
 def check_feeds(db: Database) -> None:
     """Apply the feed of every relation in order: it gives the relation as it is now."""
     copies: dict[str, set[Row]] = {}
-    for fed, table in db.feed():
+    for each in db.feed():
+        fed, table = each.relation, each.arrow()
         copy, width = copies.setdefault(fed.name, set()), len(fed.columns) - 3
         rows = [(row[:width], row[width], row[width + 1]) for row in to_python(table)]
         assert [commit for _, _, commit in rows] == sorted(commit for _, _, commit in rows)
@@ -357,13 +358,13 @@ def test_a_table_that_was_left_goes_on_where_its_view_comes_back(tmp_path: Path)
     assert read_table(place, "w") == (["a"], [(3,), (5,), (8,)])
     assert read_table(place, "v") == (["a"], [(1,), (3,), (5,), (8,)])
     with opened(place) as db:
-        feeds = [(fed.columns, table.num_rows) for fed, table in db.feed("v")]
+        feeds = [(fed.relation.columns, fed.arrow().num_rows) for fed in db.feed("v")]
         assert feeds == [
             (("a", "_change_type", "_commit_version", "_commit_timestamp"), 4),
             (("a", "b", "_change_type", "_commit_version", "_commit_timestamp"), 6),
             (("a", "_change_type", "_commit_version", "_commit_timestamp"), 4),
         ]
-        assert [table.num_rows for _, table in db.feed("u")] == [4]
+        assert [fed.arrow().num_rows for fed in db.feed("u")] == [4]
         collect(warehouse_files(db), Retention(commits=1))
         assert sorted(db.relation("w").rows()) == [(3,), (5,), (8,)]
     with opened(place) as db:

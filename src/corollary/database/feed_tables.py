@@ -14,14 +14,20 @@ ones: the rows of a feed, applied in order, give the relation. For a virtual rel
 other columns it is `unwatched`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, sort_rows
+from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Relation
+from corollary.core.records.record_structs import TEXT
 from corollary.core.types import NUMBER, SYMBOL, TIMESTAMP
+from corollary.data_class import dataclass
+from corollary.database.arguments import checked
+from corollary.database.engines import SparkFrames
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.copies import difference_of_copies
 from corollary.warehouse.files.durable_files import CHANGE_COLUMN, DELETE, INSERT
@@ -37,8 +43,71 @@ UNWATCHED = "unwatched"
 """The kind of change of a virtual relation in a commit that has not watched it."""
 
 
-def feed_columns(relation: Relation, *, has_gaps: bool = False) -> Relation:
-    """Return a relation with the columns of its feed; with gaps, those of tuples may be null."""
+@dataclass(frozen=True, slots=True, repr=False)
+class RelationFeed:
+    """What commits have changed in a relation, as long as it had the same columns.
+
+    Attributes:
+        relation: with the columns of a feed.
+    """
+
+    relation: Relation
+    _changes: Sequence[RecordedChange]
+    _warehouse: WarehouseCatalog
+    _kept: Callable[[RecordedChange], tuple[TableHandle, TableHandle]]
+    """Returns what a change has added and removed; tasks read what is large."""
+    _frames: SparkFrames
+
+    def __repr__(self) -> str:
+        numbers = [each.commit.number for each in self._changes]
+        return f"<Feed of {self.relation.name}: commits {numbers[0]} to {numbers[-1]}>"
+
+    def arrow(self) -> pa.Table:
+        """Return the changes as an Arrow table, in the order of commits."""
+        return feed_table(self._warehouse, self._changes)
+
+    def pandas(self) -> Any:
+        """Return the changes as a pandas frame, in the order of commits."""
+        return self.arrow().to_pandas()
+
+    @checked(view=str, records=str)
+    def spark(self, view: str | None = None, records: str = TEXT) -> Any:
+        """Return the changes as a Spark frame; `view` names a temp view of it.
+
+        Many tuples are read by tasks, from the files of their commits.
+        """
+        width = len(self.relation.columns) - len(COMMIT_COLUMNS)
+        shape = replace(
+            self.relation,
+            columns=self.relation.columns[:width],
+            types=self.relation.types[:width],
+        )
+        parts = [
+            (rows, _commit_values(kind, each.commit))
+            for each in self._changes
+            for kind, rows in self._sides(each)
+        ]
+        return self._frames.create_frame(parts, shape, view, records)
+
+    def _sides(self, change: RecordedChange) -> Iterator[tuple[str, TableHandle]]:
+        """Yield tuples of a change, and what has become of them."""
+        if change.emptied is not None:
+            files = Warehouse(self._warehouse.root, self._warehouse.catalog)
+            yield DELETE, LocalTable(_content(files, change, *change.emptied))
+        elif change.stored is None:
+            yield UNWATCHED, LocalTable(unknown_row(change.relation))
+        else:
+            yield from zip((INSERT, DELETE), self._kept(change), strict=True)
+
+
+def feed_shape_of(changes: Sequence[RecordedChange]) -> Relation:
+    """Return the relation of changes, which have equal columns, with those of a feed."""
+    relation = changes[0].relation
+    return feed_columns(relation, has_gaps=any(each.is_gap for each in changes))
+
+
+def feed_columns(relation: Relation, *, has_gaps: bool) -> Relation:
+    """Return a relation with the columns of a feed; with gaps, those of tuples may be null."""
     columns = (*relation.columns, *COMMIT_COLUMNS)
     types = tuple(each.with_null(True) for each in relation.types) if has_gaps else relation.types
     return replace(relation, columns=columns, types=(*types, *COMMIT_COLUMNS.values()))
@@ -95,9 +164,13 @@ def change_sides(delta: RelationDelta, change: RecordedChange) -> tuple[pa.Table
 
 def with_commit(rows: pa.Table, kind: str, commit: Commit, count: int = 1) -> pa.Table:
     """Return rows with the columns of a feed."""
-    for value, (name, type_) in zip(
-        (kind, commit.number, commit.time), COMMIT_COLUMNS.items(), strict=True
-    ):
-        column = pa.repeat(pa.scalar(value, arrow_type(type_)), count)
+    for name, value in _commit_values(kind, commit).items():
+        column = pa.repeat(value, count)
         rows = rows.append_column(name, column) if rows.num_columns else pa.table({name: column})
     return rows
+
+
+def _commit_values(kind: str, commit: Commit) -> dict[str, pa.Scalar]:
+    """Return the columns of a feed that follow those of the tuples of a change."""
+    values = zip(COMMIT_COLUMNS.items(), (kind, commit.number, commit.time), strict=True)
+    return {name: pa.scalar(value, arrow_type(type_)) for (name, type_), value in values}

@@ -218,25 +218,6 @@ def dropped_relation(warehouse: WarehouseCatalog, name: str) -> Relation | None:
     return next((each for each in found if each is not None), None)
 
 
-def change_feed(
-    warehouse: WarehouseCatalog,
-    relation: Relation | None,
-    since: int | None,
-    upto: int | None,
-    granted: frozenset[str] | None = None,
-    *,
-    must_be_watched: bool = True,
-) -> "Iterator[tuple[Relation, pa.Table]]":
-    """Return what commits have changed, relation by relation; one table for each set of columns.
-
-    See `recorded_changes`, which has the same arguments.
-    """
-    found = recorded_changes(
-        warehouse, relation, since, upto, granted, must_be_watched=must_be_watched
-    )
-    return _tables(warehouse, found)
-
-
 def recorded_changes(
     warehouse: WarehouseCatalog,
     relation: Relation | None,
@@ -297,7 +278,7 @@ def recorded_changes(
 def feeds_of(
     warehouse: WarehouseCatalog, relations: Iterable[str], since: int, upto: int
 ) -> "Iterator[tuple[Relation, pa.Table]]":
-    """Yield what commits that are kept have changed in some relations; see `change_feed`.
+    """Yield what commits that are kept have changed in some relations, as tables.
 
     The commits that have not watched a virtual one of them are `unwatched` in its feed.
     """
@@ -311,21 +292,18 @@ def feeds_of(
             found = _recorded(
                 warehouse, range(since, upto), recorded, None, shows_counts=shows_counts
             )
-            yield from _tables(warehouse, found)
+            yield from change_tables(warehouse, found)
 
 
-def _tables(
+def change_tables(
     warehouse: WarehouseCatalog, found: Iterable[list[RecordedChange]]
 ) -> "Iterator[tuple[Relation, pa.Table]]":
     """Yield the rows of changes; each list is of a relation, with the same columns."""
     for changes in found:
         # Arrow is imported here, since there are rows to show.
-        from corollary.database.feed_tables import feed_columns, feed_table
+        from corollary.database.feed_tables import feed_shape_of, feed_table
 
-        has_gaps = any(each.is_gap for each in changes)
-        table = feed_table(warehouse, changes)
-        if table.num_rows or any(each.emptied is None for each in changes):
-            yield feed_columns(changes[0].relation, has_gaps=has_gaps), table
+        yield feed_shape_of(changes), feed_table(warehouse, changes)
 
 
 def _recorded(
@@ -371,7 +349,8 @@ def _recorded(
                 watching.setdefault(name, set()).add(number)
     for name, entry in _emptied(programs, commits, before, names, shows_counts=shows_counts):
         is_granted = granted is None or {name, entry.relation.name} & granted
-        if is_granted and entry.commit.number not in watching.get(name, ()):
+        sizes = relation_sizes(warehouse.catalog, entry.commit.number - 1)
+        if is_granted and sizes.get(name) and entry.commit.number not in watching.get(name, ()):
             found.setdefault(entry.relation.name, []).append(entry)
     for name, numbers in watching.items():
         for number in (each + 1 for each in before):
@@ -486,4 +465,5 @@ class _Programs:
         relation = self.declared(commit, bag or name)
         if relation is None:
             return None
-        return RecordedChange(relation, commit, stored, bag is not None)
+        counts = None if bag is None else self._normal(commit.program).relations[name]
+        return RecordedChange(relation, commit, stored, counts)

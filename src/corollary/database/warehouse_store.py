@@ -6,7 +6,7 @@ engine. Where it is not (payload rebuilt, relations copied) the whole relation i
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -46,6 +46,7 @@ from corollary.source import SourceFile
 from corollary.warehouse.catalog.catalog_rows import (
     Commit,
     NewCommit,
+    RecordedChange,
     StoredChange,
     StoredSnapshot,
 )
@@ -54,11 +55,14 @@ from corollary.warehouse.catalog.outbox import CatalogOutbox, alerts_of_commit
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
+from corollary.warehouse.copies import change_of_copies
 from corollary.warehouse.partition_index import restore_index
+from corollary.warehouse.sources.tasks.staged_rows import compare_counts
 from corollary.warehouse.stale_snapshots import stale_snapshots
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
 
 if TYPE_CHECKING:
+    from corollary.database.feed_tables import RelationFeed
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.publisher import PublishResult
 
@@ -509,6 +513,21 @@ class WarehouseStore:
             return change.added, change.removed
         every = LocalTable(change) if isinstance(change, pa.Table) else change
         return every, LocalTable(empty_table(relation))
+
+    def feed_of(self, changes: Sequence[RecordedChange], tasks: TaskPool | None) -> "RelationFeed":
+        """Return what commits have changed in a relation with the same columns."""
+        from corollary.database.feed_tables import RelationFeed, feed_shape_of
+
+        def kept(change: RecordedChange) -> tuple[TableHandle, TableHandle]:
+            assert change.stored is not None
+            recorded = change.counts or change.relation
+            sides = self._kept_change(change.stored, recorded, tasks)
+            if change.counts is None:
+                return sides
+            compare = None if tasks is None else partial(compare_counts, tasks, recorded)
+            return change_of_copies(*sides, compare)
+
+        return RelationFeed(feed_shape_of(changes), changes, self.warehouse, kept, self._frames)
 
     def changes_at(self, number: int, tasks: TaskPool | None = None) -> Changes:
         """Return what a commit that is kept changed."""

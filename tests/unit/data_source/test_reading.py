@@ -147,7 +147,8 @@ def test_changes_give_the_relation(db: Database, path: str, storage: str) -> Non
             state[tuple_] += 1 if kind in ("insert", "update_postimage") else -1
             assert number <= db.commits
         assert +state == held(db, name, db.commits)
-        judge = [each for _, table in db.feed(name, since=3, upto=4) for each in to_python(table)]
+        feed = db.feed(name, since=3, upto=4)
+        judge = [row for each in feed for row in to_python(each.arrow())]
         some = read(path, relation=name, readChangeFeed="true", startingVersion=4, endingVersion=4)
         assert len(some) == len(judge)
 

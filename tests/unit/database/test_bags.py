@@ -265,7 +265,7 @@ def test_a_reader_of_a_bag_sees_its_counts(tmp_path: Path) -> None:
         assert alice.query("u.rows(a, b, n)").to_pylist() == [{"a": 1, "b": "a", "n": 2}]
         assert alice.changes(2)["u"].counts == (2, 0)
         assert set(alice.changes(1)) == set()
-        assert [(each.name, table.num_rows) for each, table in alice.feed()] == [("u", 2)]
+        assert [(each.relation.name, each.arrow().num_rows) for each in alice.feed()] == [("u", 2)]
         assert [each.changes for each in alice.log()] == [{"u": (1, 0)}, {}]
         with pytest.raises(corollary.AccessError, match=r"may not see `secret\.rows`"):
             alice.relation("secret.rows")
@@ -308,8 +308,9 @@ def test_the_feed_of_what_was_a_bag_and_a_set(tmp_path: Path) -> None:
         with db.transaction() as tx:
             tx.delete("e", [2])
         assert tx.changes["v"].counts == (0, 7)
-        ((_, table),) = db.feed("v")
-        fed = [(row["_commit_version"], row["_change_type"], row["a"]) for row in table.to_pylist()]
+        (feed,) = db.feed("v")
+        told = feed.arrow().to_pylist()
+        fed = [(row["_commit_version"], row["_change_type"], row["a"]) for row in told]
         assert fed == [
             *[(2, "insert", 1)] * 3,
             *[(3, "delete", 1)] * 3,

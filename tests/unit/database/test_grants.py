@@ -103,8 +103,8 @@ def test_the_past_is_seen_with_the_grants_of_today(db: Database) -> None:
 
 def test_history_tells_of_granted_relations_only(db: Database) -> None:
     alice = db.reader("alice")
-    assert {told.name for told, _ in alice.feed()} == {"link"}
-    assert [told.name for told, _ in alice.feed("link", since=2)] == ["link"]
+    assert {told.relation.name for told in alice.feed()} == {"link"}
+    assert [told.relation.name for told in alice.feed("link", since=2)] == ["link"]
     changes = alice.changes(2)
     assert list(changes) == ["link"]
     assert changes["link"].counts == (6, 0)

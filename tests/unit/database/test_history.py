@@ -56,7 +56,9 @@ def test_a_feed_is_a_table(db: Database) -> None:
         tx.delete("edge", [(0, 1)])
         tx.insert("edge", [(9, 9)])
         tx.insert("flag", [()])
-    ((relation, table),) = db.feed("edge", since=2)
+    (feed,) = db.feed("edge", since=2)
+    relation, table = feed.relation, feed.arrow()
+    assert repr(feed) == "<Feed of edge: commits 3 to 3>"
     told = ("x", "y", "_change_type", "_commit_version", "_commit_timestamp")
     assert relation.columns == tuple(table.column_names) == told
     assert table.schema.field("_commit_timestamp").type == pa.timestamp("us", tz="UTC")
@@ -65,9 +67,9 @@ def test_a_feed_is_a_table(db: Database) -> None:
         (0, 1, "delete", 3, at),
         (9, 9, "insert", 3, at),
     ]
-    assert [name.name for name, _ in db.feed(upto=2)] == ["edge", "path"]
-    ((_, flags),) = db.feed("flag")
-    assert flags.column_names == list(told[2:])
+    assert [each.relation.name for each in db.feed(upto=2)] == ["edge", "path"]
+    (flags,) = db.feed("flag")
+    assert flags.arrow().column_names == list(told[2:])
     assert list(db.feed("edge", since=3)) == []
     for wrong in ({"since": 7}, {"upto": 7}):
         with pytest.raises(WarehouseError, match="C0936"):
@@ -267,8 +269,8 @@ def test_the_changes_of_a_watched_virtual_view_are_history(tmp_path: Path) -> No
             tx.delete("edge", [(2, 3)])
         told = [
             (row["_commit_version"], row["_change_type"], row["x"], row["y"])
-            for _, table in db.feed("link")
-            for row in table.to_pylist()
+            for each in db.feed("link")
+            for row in each.arrow().to_pylist()
         ]
         assert told == [
             (1, "unwatched", None, None),
@@ -277,10 +279,10 @@ def test_the_changes_of_a_watched_virtual_view_are_history(tmp_path: Path) -> No
             (3, "insert", 2, 3),
             (5, "unwatched", None, None),
         ]
-        ((_, only),) = db.feed("link", since=4, upto=5)
-        assert only.column("_change_type").to_pylist() == ["unwatched"]
-        assert [fed.name for fed, _ in db.feed()] == ["edge", "link"]
-        assert [fed.name for fed, _ in db.reader("alice").feed()] == ["link"]
+        (only,) = db.feed("link", since=4, upto=5)
+        assert only.arrow().column("_change_type").to_pylist() == ["unwatched"]
+        assert [fed.relation.name for fed in db.feed()] == ["edge", "link"]
+        assert [fed.relation.name for fed in db.reader("alice").feed()] == ["link"]
         assert sorted(db.relation("link").rows()) == [(1, 2), (1, 3)]
         assert "link" in db.changes(3)
     said = cli("changes", str(place), "link", "--commit", "5").output

@@ -40,12 +40,13 @@ def command(
     if commit is not None and since is not None:
         raise click.UsageError("--commit asks for one commit, --since for all after one")
     with output.reporting() as console, open_catalog(warehouse) as catalog:
-        from corollary.database.history import change_feed, find_relation
+        from corollary.database.history import change_tables, find_relation, recorded_changes
 
         first = since if commit is None else commit - 1
         granted = read.granted(catalog)
         asked = None if relation is None else find_relation(catalog, relation, read.reader, granted)
-        feeds = change_feed(catalog, asked, first, commit, granted)
+        found = recorded_changes(catalog, asked, first, commit, granted)
+        feeds = change_tables(catalog, found)
         if output.is_json:
             from corollary.database.changes import feed_as_json
 

@@ -35,6 +35,7 @@ from corollary.warehouse.copies import CopiesHandle
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.database.feed_tables import RelationFeed
     from corollary.database.history import CommitSummary
     from corollary.database.reading.answer import SqlAnswer
     from corollary.database.reading.follower import Follower
@@ -409,11 +410,11 @@ class ReadAccess(WhyAccess):
     @checked(relation=str, since=COUNT, upto=COUNT)
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
-    ) -> "Iterator[tuple[Relation, pa.Table]]":
+    ) -> "Iterator[RelationFeed]":
         """Yield what commits have changed, relation by relation, as change feeds of Delta do.
 
-        A table has the columns of the relation, then `_change_type` (`insert` or `delete`),
-        `_commit_version` and `_commit_timestamp`.
+        A feed has the columns of the relation, then `_change_type` (`insert` or `delete`),
+        `_commit_version` and `_commit_timestamp`; `.arrow()`, `.pandas()` and `.spark()` read it.
 
         Args:
             relation: the one whose changes to return; all if it is not given.
@@ -424,12 +425,13 @@ class ReadAccess(WhyAccess):
             InputError: there is no such relation, or its changes are not kept.
             WarehouseError: not all commits since then are kept.
         """
-        from corollary.database.history import change_feed
+        from corollary.database.history import recorded_changes
 
-        warehouse = self._history.warehouse
+        history = self._history
         self.refresh()
-        found = None if relation is None else self._past_columns(relation)
-        return change_feed(warehouse, found, since, upto)
+        asked = None if relation is None else self._past_columns(relation)
+        found = recorded_changes(history.warehouse, asked, since, upto)
+        return (history.feed_of(each, self._state.engine.tasks) for each in found)
 
     @checked(relation=str, since=COUNT)
     def follow(self, relation: str, *, since: int | None = None) -> "Follower":
@@ -446,7 +448,7 @@ class ReadAccess(WhyAccess):
             InputError: there is no such relation.
             WarehouseError: not all commits since then are kept.
         """
-        from corollary.database.history import change_feed
+        from corollary.database.history import change_tables, recorded_changes
         from corollary.database.reading.follower import Follower
 
         warehouse = self._history.warehouse
@@ -461,10 +463,11 @@ class ReadAccess(WhyAccess):
         def read(first: int, last: int) -> "Iterator[tuple[Relation, pa.Table]]":
             self.refresh()
             shape = self._past_columns(relation)
-            return change_feed(warehouse, shape, first, last, must_be_watched=False)
+            found = recorded_changes(warehouse, shape, first, last, must_be_watched=False)
+            return change_tables(warehouse, found)
 
         if since is not None:
-            change_feed(warehouse, None, since, None)  # raises if not all of them are kept
+            recorded_changes(warehouse, None, since, None)  # raises if not all of them are kept
         return Follower(relation, latest() if since is None else since, latest, read)
 
     def _past_columns(self, name: str) -> Relation:

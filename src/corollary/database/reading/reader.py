@@ -30,6 +30,7 @@ from corollary.errors import AccessError, Diagnostic, EvaluationError, LimitErro
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from corollary.database.feed_tables import RelationFeed
     from corollary.database.history import CommitSummary
     from corollary.database.reading.answer import SqlAnswer
     from corollary.frontends.sql.catalog import SqlCatalog
@@ -201,11 +202,11 @@ class Reader(ReadAccess):
 
     def feed(
         self, relation: str | None = None, *, since: int | None = None, upto: int | None = None
-    ) -> "Iterator[tuple[Relation, pa.Table]]":
+    ) -> "Iterator[RelationFeed]":
         """Yield what commits have changed, relation by relation; see `Database.feed`."""
         every = super().feed(relation, since=since, upto=upto)
         granted = self.granted
-        return ((fed, table) for fed, table in every if fed.name in granted)
+        return (each for each in every if each.relation.name in granted)
 
     def _past_columns(self, name: str) -> Relation:
         return self._columns(name)  # the grants of a relation go with it

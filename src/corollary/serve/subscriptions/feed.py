@@ -14,7 +14,12 @@ from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.changes import json_rows
-from corollary.database.history import change_feed, feeds_of, find_relation
+from corollary.database.history import (
+    change_tables,
+    feeds_of,
+    find_relation,
+    recorded_changes,
+)
 from corollary.database.reading.follower import FollowedChange, changes_by_commit
 from corollary.errors import CorollaryError
 from corollary.warehouse.catalog.grants import StoredGrants
@@ -202,7 +207,8 @@ class FeedReader:
         found = {number: CommitChanges(number) for number in range(since + 1, last + 1)}
         feeds = feeds_of(self._warehouse, interest.relations, since, last)
         if interest.is_all:
-            feeds = chain(change_feed(self._warehouse, None, since, last), feeds)
+            every = recorded_changes(self._warehouse, None, since, last)
+            feeds = chain(change_tables(self._warehouse, every), feeds)
         for fed, table in feeds:
             for each in changes_by_commit(fed, table):
                 changes, name = found[each.commit].changes, fed.name

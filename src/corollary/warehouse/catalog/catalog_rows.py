@@ -145,15 +145,20 @@ class RecordedChange:
     Attributes:
         relation: as it was declared then.
         stored: the change; None if it was not watched.
-        is_of_counts: whether the counts of the relation were changed, and its copies are shown.
+        counts: the relation whose tuples were changed, if it has the counts of copies.
         emptied: if all that it held is gone, what is recorded of it, and the commit before.
     """
 
     relation: Relation
     commit: Commit
     stored: StoredChange | None
-    is_of_counts: bool
+    counts: Relation | None = None
     emptied: tuple[Relation, int] | None = None
+
+    @property
+    def is_of_counts(self) -> bool:
+        """Whether the counts of the relation were changed, and its copies are shown."""
+        return self.counts is not None
 
     @property
     def is_gap(self) -> bool:
