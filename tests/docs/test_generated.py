@@ -19,7 +19,8 @@ from support.functor_tables import (
 from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts", "times")
+FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts")
+FUNCTORS += ("times", "clocks")
 TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("architecture.md", "packages"): architecture.packages_table,
     ("architecture.md", "checks"): architecture.checks_table,

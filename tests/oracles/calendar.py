@@ -117,6 +117,7 @@ FUNCTORS: dict[str, Callable[..., Any]] = {
     "add_days": lambda d, n: moved(d, days=n),
     "add_months": add_months,
     "add_seconds": lambda t, n: moved(t, microseconds=n * 10**6),
+    "add_microseconds": lambda t, n: moved(t, microseconds=n),
     "start_of_year": lambda d: start(d, month=1, day=1),
     "start_of_quarter": lambda d: start(d, month=(d.month - 1) // 3 * 3 + 1, day=1),
     "start_of_month": lambda d: start(d, day=1),

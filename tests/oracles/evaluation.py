@@ -133,7 +133,7 @@ PARAMETERS: dict[str, tuple[Type | None, ...]] = {
     **dict.fromkeys(("seconds_between", "microseconds_between"), (TIMESTAMP, TIMESTAMP)),
     **dict.fromkeys(("hour", "minute", "second", "microsecond"), (TIMESTAMP,)),
     **dict.fromkeys(("add_days", "add_months"), (None, NUMBER)),
-    "add_seconds": (TIMESTAMP, NUMBER),
+    **dict.fromkeys(("add_seconds", "add_microseconds"), (TIMESTAMP, NUMBER)),
     **dict.fromkeys((f"start_of_{unit}" for unit in calendar.CLOCK), (TIMESTAMP,)),
     "format_time": (None, SYMBOL),
     **dict.fromkeys(("parse_date", "parse_time"), (SYMBOL, SYMBOL)),

@@ -171,7 +171,8 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 OF_TIMES = frozenset((
     "year", "quarter", "month", "day", "week_year", "week", "weekday", "day_of_year", "hour",
     "minute", "second", "microsecond", "days_between", "seconds_between", "microseconds_between",
-    "add_days", "add_months", "add_seconds", "start_of_year", "start_of_quarter", "start_of_month",
+    "add_days", "add_months", "add_seconds", "add_microseconds",
+    "start_of_year", "start_of_quarter", "start_of_month",
     "start_of_week", "start_of_day", "start_of_hour", "start_of_minute", "start_of_second",
     "format_time", "parse_date", "parse_time",
 ))  # fmt: skip

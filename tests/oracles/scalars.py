@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -199,15 +199,20 @@ def sqrt(x: float) -> float:
 
 
 def power(x: float, y: float) -> float:
-    if math.isnan(y) or (math.isinf(y) and abs(x) == 1.0):  # Java's, which is not C's
+    """The nearest float, by decimals; a base of 1 is Java's, not C's."""
+    if math.isnan(y) or (math.isinf(y) and abs(x) == 1.0):
         return math.nan
-    try:
-        found = math.pow(x, y)
-    except (OverflowError, ValueError):
-        raise Missing("no power") from None
-    if math.isinf(found) and math.isfinite(x) and math.isfinite(y):
-        raise Missing("overflow of power")
-    return found
+    if y == 0.0 or x == 0.0 or not math.isfinite(x) or not math.isfinite(y):
+        return math.inf if x == 0.0 and y < 0 else math.pow(x, y)
+    if x < 0 and not y.is_integer():
+        return math.nan
+    with localcontext(Context(prec=60)):
+        logarithm = abs(Decimal(x)).ln() * Decimal(y)
+        if abs(logarithm) > 2000:
+            found = math.inf if logarithm > 0 else 0.0
+        else:
+            found = float(logarithm.exp())
+    return -found if x < 0 and y % 2 else found
 
 
 def to_integer(x: Value, bits: int) -> int:
@@ -442,9 +447,9 @@ STRICT: dict[str, Callable[..., Value]] = {
     "to_integer": to_integer,
     "upper": lambda text: text.upper(),
     "lower": lambda text: text.lower(),
-    "trim": lambda text: text.strip(" "),
-    "ltrim": lambda text: text.lstrip(" "),
-    "rtrim": lambda text: text.rstrip(" "),
+    "trim": lambda text, characters=" ": text.strip(characters),
+    "ltrim": lambda text, characters=" ": text.lstrip(characters),
+    "rtrim": lambda text, characters=" ": text.rstrip(characters),
     "reverse": lambda text: "".join(reversed(text)),
     "initcap": initcap,
     "replace": lambda text, old, new: short(new.join(text.split(old)) if old else text),

@@ -2,4 +2,4 @@ select uper(s) from t
 
 select my_function(a) from t
 
-select soundex(s) from t
+select sound(s) from t

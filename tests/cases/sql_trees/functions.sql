@@ -39,3 +39,19 @@ select k from t where d > '2026-01-05' and ts <= ' 2026-1-5 8:00 ' and k in ('7'
 select case when b then d else '2026-01-05' end, coalesce(a, '7'), nullif(d, '2026-01-05'), datediff('2026-01-05', d), k + '1', year('2026-01-05') from t
 
 select date_format(d, "yyyy[-MM]'['dd']'"), to_date(s, 'yyyy[-MM[-dd]]'), to_timestamp(s, '[yyyy][MM]') from t
+
+select soundex(s), quote(s), mask(s), url_encode(s), url_decode(s), try_url_decode(s), find_in_set(s, 'a,b'), md5(s), sha(s), sha1(s), sha2(s, 256), crc32(s), hex(s), hex(k), base64(s), to_base32(s), luhn_check(s) from t
+
+select levenshtein(s, 'abc'), levenshtein(s, 'abc', 2), substring_index(s, ',', 2), regexp_count(s, 'a'), regexp_instr(s, 'a'), regexp_substr(s, 'a'), format_number(k, 2), conv(s, 16, 10), elt(k, s, 'b'), overlay(s, 'x', 2), overlay(s, 'x', 2, 1), locate('a', s, 2), ltrim('x', s), octet_length(s), bit_length(s) from t
+
+select collation(s), is_valid_utf8(s), validate_utf8(s), try_validate_utf8(s), make_valid_utf8(s), trim('x' from s), trim(leading 'x' from s), translate(s, 'ab', 'ba') from t
+
+select bin(k), bit_count(k), bit_count(b), bit_get(k, 3), getbit(k, 3), factorial(k), width_bucket(f, 0, 10, 5), isnan(f), nanvl(f, 1), e(), pi(), rint(f), degrees(f), radians(f), bitmap_bit_position(k), bitmap_bucket_number(k) from t
+
+select shiftleft(k, 3), shiftright(cast(k as int), 3), shiftrightunsigned(cast(k as int), 3), k << 1, k >> 1, bround(f, 1), bround(m, 1), ceil(m, 1), floor(m, 1), ceiling(f, 2) from t
+
+select timestamp_millis(k), timestamp_micros(k), unix_micros(ts), unix_millis(ts), unix_timestamp(ts), to_unix_timestamp(s), from_unixtime(k), from_utc_timestamp(ts, 'Europe/Berlin'), to_utc_timestamp(ts, s), months_between(ts, d) from t
+
+select make_timestamp(2026, 1, k, 3, 4, 5.5), make_timestamp_ltz(2026, 1, k, 3, 4, 5, 'Asia/Tokyo'), try_make_timestamp(2026, 1, k, 3, 4, 5), try_make_timestamp_ltz(2026, 1, k, 3, 4, 5), to_timestamp_ltz(s), try_to_date(s), try_to_timestamp(s, 'yyyy'), to_char(d, 'yyyy'), to_varchar(ts, 'HH') from t
+
+select exp(f), expm1(f), ln(f), log(f), log(2, f), log2(f), log10(k), log1p(f), cbrt(f), hypot(f, 1), sinh(f), cosh(f), tanh(f), asinh(f), acosh(f), atanh(f), sin(f), cos(f), tan(f), cot(f), sec(f), csc(f), asin(f), acos(f), atan(f), atan2(f, 1), sqrt(m) from t

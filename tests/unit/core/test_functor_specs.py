@@ -21,11 +21,11 @@ from support.functor_tables import bulk_table, language_table
 from support.sql.duckdb import duckdb_outcome
 from support.sql.expressions import Outcome, differences, local_outcome, random_rows
 
-LEVENSHTEIN = define(
-    "levenshtein(a: symbol, b: symbol) -> number",
+DISTANCE = define(
+    "edit_distance(a: symbol, b: symbol) -> number",
     "how many characters have to change to make one text of the other",
     section="text",
-    sql_names="levenshtein",
+    sql_names="edit_distance",
     readable="levenshtein(a, b)",
     exact={"duckdb": "CAST(LEVENSHTEIN(a, b) AS BIGINT)"},
 )
@@ -33,7 +33,7 @@ PROGRAM = """
 .decl word(w: symbol)
 word("kitten"). word("sitting"). word("mitten").
 .decl far(a: symbol, b: symbol, n: number)
-far(a, b, n) :- word(a), word(b), n = levenshtein(a, b), a < b.
+far(a, b, n) :- word(a), word(b), n = edit_distance(a, b), a < b.
 """
 FAR = [("kitten", "mitten", 1), ("kitten", "sitting", 3), ("mitten", "sitting", 3)]
 
@@ -53,10 +53,10 @@ def kernel(operands: list[Any], type_: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def levenshtein(monkeypatch: pytest.MonkeyPatch) -> None:
+def edit_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a functor."""
-    monkeypatch.setitem(FUNCTORS, LEVENSHTEIN.name, LEVENSHTEIN)
-    monkeypatch.setitem(STRICT_FUNCTIONS, LEVENSHTEIN.name, kernel)  # type: ignore[arg-type]
+    monkeypatch.setitem(FUNCTORS, DISTANCE.name, DISTANCE)
+    monkeypatch.setitem(STRICT_FUNCTIONS, DISTANCE.name, kernel)  # type: ignore[arg-type]
 
 
 def rows_of(db: corollary.Database, goal: str) -> list[tuple[Any, ...]]:
@@ -76,7 +76,7 @@ def test_sql() -> None:
     with corollary.open(None, engine="local") as db:
         db.sql("CREATE TABLE word (w STRING NOT NULL)")
         db.sql("INSERT INTO word VALUES ('kitten'), ('sitting')")
-        found = db.sql("SELECT levenshtein(w, 'mitten') AS n FROM word ORDER BY n")
+        found = db.sql("SELECT edit_distance(w, 'mitten') AS n FROM word ORDER BY n")
         assert found.rows() == [(1,), (3,)]
 
 
@@ -85,12 +85,12 @@ def test_bulk_steps() -> None:
     rows.values["xsymbol"] = [("kitten", "sitting", "", "ab")[at % 4] for at in range(100)]
     rows.values["nsymbol"] = [("mitten", None, "ba")[at % 3] for at in range(100)]
     sides = (Variable("xsymbol", SYMBOL), Variable("nsymbol", SYMBOL.with_null(True)))
-    functor = Functor(LEVENSHTEIN.name, sides, NUMBER.with_null(True))
+    functor = Functor(DISTANCE.name, sides, NUMBER.with_null(True))
     theirs = duckdb_outcome(functor, rows)
     assert isinstance(theirs, Outcome)
     assert list(differences(local_outcome(functor, rows), theirs, is_exact=True)) == []
 
 
 def test_documentation() -> None:
-    assert f"| `levenshtein(a, b)` | symbol | {LEVENSHTEIN.doc} |" in language_table("text")
-    assert "| `levenshtein` | yes | – |" in bulk_table()
+    assert f"| `edit_distance(a, b)` | symbol | {DISTANCE.doc} |" in language_table("text")
+    assert "| `edit_distance` | yes | – |" in bulk_table()

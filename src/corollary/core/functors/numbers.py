@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Word, define
+from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Word, computed, define
 from corollary.core.types import DECIMAL_MAX_DIGITS
 
 _define = partial(define, section="numbers")
@@ -182,6 +182,19 @@ def more_of_numbers() -> Iterable[FunctorSpec]:
         literals={1: range(-DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS + 1)},
         digits=Digits.ROUNDED,
     )
+    for name, kinds, doc in (
+        ("round_even", "numeric", "the same, but rounded half to even"),
+        ("floor_to", "decimal", "the same, but rounded down"),
+        ("ceil_to", "decimal", "the same, but rounded up"),
+    ):
+        yield _define(
+            f"{name}(x: {kinds}, digits: number)",
+            doc,
+            operands=1,
+            is_fallible=True,
+            literals={1: range(-DECIMAL_MAX_DIGITS, DECIMAL_MAX_DIGITS + 1)},
+            digits=Digits.ROUNDED,
+        )
     for name, where in (("floor", "below"), ("ceil", "above")):
         doc = f"the next `number` {where}"
         yield _define(f"{name}(x: numeric) -> number", doc, is_fallible=True)
@@ -202,20 +215,91 @@ def more_of_numbers() -> Iterable[FunctorSpec]:
         "the root, which numbers below 0 do not have",
         is_fallible=True,
         is_expanding=True,
-        sql_names="sqrt",
         readable="sqrt(x)",
     )
-    yield _define(
+    growing = partial(_define, is_expanding=True)
+    yield growing(
         "power(x: float, y: float) -> float",
         "the power",
-        is_fallible=True,
-        is_expanding=True,
         sql_names="power pow",
         readable="power(x, y)",
+    )
+    for name, doc in (
+        ("exp", "e to the power of x"),
+        ("expm1", "the same, less 1"),
+        ("cbrt", "the cube root"),
+        ("sinh", "the hyperbolic sine"),
+        ("cosh", "the hyperbolic cosine"),
+        ("tanh", "the hyperbolic tangent"),
+        ("asinh", "the inverse of `sinh`"),
+        ("acosh", "the inverse of `cosh`"),
+        ("atanh", "the inverse of `tanh`"),
+        ("sin", "the sine of an angle in radians"),
+        ("cos", "the cosine"),
+        ("tan", "the tangent"),
+        ("cot", "the cotangent"),
+        ("sec", "the secant"),
+        ("csc", "the cosecant"),
+        ("asin", "the angle of a sine"),
+        ("acos", "the angle of a cosine"),
+        ("atan", "the angle of a tangent"),
+    ):
+        yield growing(f"{name}(x: float) -> float", doc, sql_names=name)
+    for name, doc in (
+        ("ln", "the natural logarithm, which only numbers above 0 have"),
+        ("log2", "the logarithm to base 2"),
+        ("log10", "the logarithm to base 10"),
+        ("log1p", "the natural logarithm of 1 + x"),
+    ):
+        yield growing(f"{name}(x: float) -> float", doc, is_fallible=True)
+    yield growing("hypot(x: float, y: float) -> float", "the root of x² + y²", sql_names="hypot")
+    yield growing(
+        "atan2(y: float, x: float) -> float", "the angle of the point (x, y)", sql_names="atan2"
     )
     yield _define(
         "to_integer(x: numeric, bits: number) -> number",
         "a `number` of 8, 16, 32 or 64 bits; a fraction is cut off",
         is_fallible=True,
         literals={1: (8, 16, 32, 64)},
+    )
+    for name, doc in (
+        ("rint", "the nearest integer, half to even"),
+        ("degrees", "radians in degrees"),
+        ("radians", "degrees in radians"),
+    ):
+        yield _define(f"{name}(x: float) -> float", doc, sql_names=name)
+    computed_number = partial(computed, section="numbers")
+    yield computed_number(
+        "bit_count(x: number|bool) -> number", "how many bits are 1", "CAST(BIT_COUNT(x) AS BIGINT)"
+    )
+    yield computed_number(
+        "bin(x: number) -> symbol",
+        "the bits",
+        "CASE WHEN x >= 0 THEN TO_BASE(x, 2) ELSE CAST(CAST(x AS BIT) AS VARCHAR) END",
+    )
+    yield computed_number(
+        "bit_get(x: number, at: number) -> number",
+        "the bit at a place from 0, the lowest, to 63",
+        "CASE WHEN at >= 0 AND at < 64 THEN (x >> at) & 1 END",
+        is_fallible=True,
+        sql_names="bit_get getbit",
+    )
+    yield computed_number(
+        "factorial(n: number) -> number",
+        "the product of the numbers to n, which is at most 20",
+        "CASE WHEN n >= 0 AND n <= 20 THEN CAST(FACTORIAL(CAST(n AS INT)) AS BIGINT) END",
+        is_fallible=True,
+        sql_names="",
+    )
+    yield computed_number(
+        "width_bucket(x: float, low: float, high: float, n: number) -> number",
+        "which of n parts of the range it is in, 0 before it, n + 1 after it",
+        "CASE WHEN n > 0 AND n < CAST('9223372036854775807' AS BIGINT) AND NOT ISNAN(x)"
+        " AND low <> high AND ISFINITE(low) AND ISFINITE(high) THEN"
+        " CASE WHEN CASE WHEN low < high THEN x < low ELSE x > low END THEN 0"
+        " WHEN CASE WHEN low < high THEN x >= high ELSE x <= high END THEN n + 1"
+        " WHEN low < high THEN TRY_CAST(TRUNC(n * (x - low) / (high - low)) AS BIGINT) + 1"
+        " ELSE TRY_CAST(TRUNC(n * (low - x) / (low - high)) AS BIGINT) + 1 END END",
+        is_fallible=True,
+        sql_names="",
     )

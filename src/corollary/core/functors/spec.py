@@ -294,3 +294,9 @@ def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
         is_like_first=result == "first",
         **fields,
     )
+
+
+def computed(signature: str, doc: str, template: str, **fields: Any) -> FunctorSpec:
+    """Return the specification of a functor that DuckDB computes; SQL has it by the same name."""
+    fields.setdefault("sql_names", signature.partition("(")[0])
+    return define(signature, doc, exact={"duckdb": template}, **fields)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from corollary.core.functors.spec import FunctorSpec, Word, define
+from corollary.core.functors.spec import FunctorSpec, Word, computed, define
 
 _define = partial(define, section="text")
 _growing = partial(_define, is_fallible=True, is_expanding=True)
@@ -73,7 +73,7 @@ def binaries() -> Iterable[FunctorSpec]:
     yield base(
         "from_utf8(b: binary) -> symbol", "the text whose bytes in UTF-8 they are", is_fallible=True
     )
-    yield base("to_base64(b: binary) -> symbol", "the bytes in Base64")
+    yield base("to_base64(b: binary) -> symbol", "the bytes in Base64, in lines of 76")
     yield base(
         "from_base64(s: symbol) -> binary",
         "the bytes of a text in Base64, in which other characters do not matter",
@@ -108,9 +108,6 @@ def more_texts() -> Iterable[FunctorSpec]:
         ("upper", "capital letters", "upper ucase", True),
         ("lower", "small letters", "lower lcase", True),
         ("initcap", "a capital letter after each blank, else small ones", "initcap", False),
-        ("trim", "the text without blanks at both ends", "", False),
-        ("ltrim", "the text without blanks on the left", "", False),
-        ("rtrim", "the text without blanks on the right", "", False),
         ("reverse", "the characters from the last to the first", "reverse", True),
     ):
         yield _define(
@@ -118,6 +115,15 @@ def more_texts() -> Iterable[FunctorSpec]:
             doc,
             sql_names=sql_names,
             readable={"": f"{name}(s)"} if has_counterpart else {},
+        )
+    for name, where in (
+        ("trim", "at both ends"),
+        ("ltrim", "on the left"),
+        ("rtrim", "on the right"),
+    ):
+        yield _define(
+            f"{name}(s: symbol, characters?: symbol) -> symbol",
+            f"the text without blanks, or other characters, {where}",
         )
     yield _define(
         "substring(s: symbol, start: number, length: number) -> symbol",
@@ -168,7 +174,6 @@ def more_texts() -> Iterable[FunctorSpec]:
         "position(part: symbol, s: symbol) -> number",
         "where the part begins, 0 if it is not there",
         word=Word.CLOSED,
-        sql_names="position locate",
     )
     yield _define(
         "chr(n: number) -> symbol",
@@ -181,4 +186,94 @@ def more_texts() -> Iterable[FunctorSpec]:
         "the number of the first character",
         word=Word.CLOSED,
         sql_names="ascii",
+    )
+    computed_text = partial(computed, section="text")
+    yield computed_text(
+        "octet_length(s: symbol) -> number", "the number of bytes", "CAST(STRLEN(s) AS BIGINT)"
+    )
+    yield computed_text(
+        "quote(s: symbol) -> symbol",
+        "the text in quotes, with a backslash before those inside",
+        "CHR(39) || REPLACE(s, CHR(39), CHR(92) || CHR(39)) || CHR(39)",
+    )
+    yield computed_text(
+        "mask(s: symbol) -> symbol",
+        "`X` for each capital letter, `x` for small ones, `n` for digits",
+        "REGEXP_REPLACE(REGEXP_REPLACE(REGEXP_REPLACE("
+        r"s, '\p{Lu}', 'X', 'g'), '\p{Ll}', 'x', 'g'), '\p{Nd}', 'n', 'g')",
+    )
+    yield computed_text(
+        "url_encode(s: symbol) -> symbol",
+        "as a part of a URL",
+        "REPLACE(REPLACE(REPLACE(URL_ENCODE(s), '%20', '+'), '%2A', '*'), '~', '%7E')",
+    )
+    yield computed_text(
+        "find_in_set(s: symbol, list: symbol) -> number",
+        "which of the parts between commas it is, 0 for none",
+        "CASE WHEN s IS NOT NULL AND list IS NOT NULL THEN CASE WHEN CONTAINS(s, ',') THEN 0"
+        " ELSE COALESCE(LIST_POSITION(STRING_SPLIT(list, ','), s), 0) END END",
+    )
+    yield computed_text("md5(s: symbol) -> symbol", "MD5 of its bytes, in hexadecimal", "MD5(s)")
+    yield computed_text(
+        "sha1(s: symbol) -> symbol",
+        "SHA-1 of its bytes, in hexadecimal",
+        "SHA1(s)",
+        sql_names="sha sha1",
+    )
+    yield computed_text(
+        "hex(x: symbol|number) -> symbol",
+        "the bytes, or the bits of a number, in hexadecimal",
+        "HEX(x)",
+    )
+    yield computed_text(
+        "regexp_count(s: symbol, pattern: symbol) -> number",
+        "how many matches of an RE2 pattern, a literal, there are",
+        "CAST(LEN(REGEXP_EXTRACT_ALL(s, pattern)) AS BIGINT)",
+        pattern_at=1,
+        sql_names="",
+    )
+    for name, doc, fields in (
+        ("to_base32", "its bytes in 32 characters", {}),
+        ("soundex", "the letter and three digits of its sound in English", {}),
+        ("url_decode", "the text of a part of a URL", {"is_fallible": True}),
+    ):
+        yield _define(f"{name}(s: symbol) -> symbol", doc, sql_names=name, **fields)
+    yield _define(
+        "luhn_check(s: symbol) -> bool", "whether its last digit is right", sql_names="luhn_check"
+    )
+    yield _define("crc32(s: symbol) -> number", "CRC-32 of its bytes", sql_names="crc32")
+    yield _define(
+        "sha2(s: symbol, bits: number) -> symbol",
+        'SHA-2 of its bytes with 224, 256, 384 or 512 bits, in hexadecimal; 0 is 256, others `""`',
+    )
+    yield _define(
+        "levenshtein(a: symbol, b: symbol, most?: number) -> number",
+        "how many characters have to change to make one text of the other; -1 if more than `most`",
+        sql_names="levenshtein",
+    )
+    yield _define(
+        "translate(s: symbol, old: symbol, new: symbol) -> symbol",
+        "each character of `old` replaced by the one at its place in `new`, if any",
+        sql_names="translate",
+    )
+    yield _define(
+        "substring_index(s: symbol, separator: symbol, n: number) -> symbol",
+        "what is before the separator number n, or after it, counted from the end, if n is below 0",
+        sql_names="substring_index",
+    )
+    yield _define(
+        "regexp_instr(s: symbol, pattern: symbol) -> number",
+        "where the first match of an RE2 pattern, a literal, begins; 0 if there is none",
+        pattern_at=1,
+    )
+    yield _define(
+        "format_number(x: number|float|decimal, digits: number) -> symbol",
+        'with commas, and so many digits after the point, rounded half to even; `""` below 0',
+        is_fallible=True,
+    )
+    yield _define(
+        "conv(s: symbol, base: number, to: number) -> symbol",
+        "the digits at the start, in a base from 2 to 36, in another base: 64 bits without a sign,"
+        ' with one in a base below 0; `""` for other bases and no text',
+        is_fallible=True,
     )

@@ -7,7 +7,7 @@ ours is. Months are added by our own code.
 from collections.abc import Iterable
 from functools import partial
 
-from corollary.core.functors.spec import FunctorSpec, Monotone, define
+from corollary.core.functors.spec import FunctorSpec, Monotone, computed, define
 
 SECOND_MICROSECONDS = 1_000_000
 DAY_SECONDS = 86_400
@@ -156,6 +156,31 @@ def times() -> Iterable[FunctorSpec]:
         readable={"duckdb": "t + to_seconds(n)", "spark": "t + make_interval(0, 0, 0, 0, 0, 0, n)"},
         exact=_adding("timestamp", SECOND_MICROSECONDS, DAY_MICROSECONDS),
     )
+    yield adding(
+        "add_microseconds(t: timestamp, n: number) -> first",
+        "the timestamp `n` microseconds later",
+        monotone=Monotone.ALL,
+        exact=_adding("timestamp", 1, DAY_MICROSECONDS),
+    )
+    yield computed(
+        "make_timestamp(y: number, m: number, d: number, h: number, min: number, us: number)"
+        " -> timestamp",
+        "the timestamp of a year, month, day, hour, minute and the microseconds after it, which"
+        " are at most those of a minute",
+        "CASE WHEN us >= 0 AND us <= 60000000 AND y >= 1 AND y <= 9999"
+        " THEN TRY(EPOCH_US(MAKE_TIMESTAMP(y, m, d, h, min, 0)) + us) END",
+        section="clocks",
+        sql_names="",
+        is_fallible=True,
+    )
+    for name, doc in (("from_utc", "the clock of a zone"), ("to_utc", "UTC")):
+        yield define(
+            f"{name}(t: timestamp, zone: symbol) -> timestamp",
+            f"the time by {doc}"
+            + (" for one of UTC" if name == "from_utc" else " for one of a zone"),
+            section="clocks",
+            is_fallible=True,
+        )
     for name in ("year", "quarter", "month", "week"):
         yield _define(
             f"start_of_{name}(t: time) -> first",

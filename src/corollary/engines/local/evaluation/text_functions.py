@@ -48,8 +48,18 @@ FEW_ROWS = 64
 
 def distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
     """Return the distinct rows of some columns as Python values, and for each row its number."""
+    found, rows = distinct_columns(columns)
+    return [values.tolist() for values in found], rows
+
+
+def distinct_columns(columns: list[Any]) -> tuple[list[Any], Codes | None]:
+    """Return the distinct rows of some columns, and for each row its number; few rows as they are.
+
+    >>> distinct_columns([np.array([7, 7]), Texts.of(["a", "a"])])[1] is None
+    True
+    """
     if len(columns[0]) <= FEW_ROWS:
-        return [values.tolist() for values in columns], None
+        return columns, None
     first, rows = _distinct(columns[0])
     found = [first]
     for values in columns[1:]:
@@ -57,7 +67,7 @@ def distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
         size = len(others)
         pairs, rows = number_distinct(rows * size + numbers)
         found = [*(each[pairs // size] for each in found), others[pairs % size]]
-    return [values.tolist() for values in found], rows
+    return found, rows
 
 
 def _distinct(values: Any) -> tuple[Any, Codes]:

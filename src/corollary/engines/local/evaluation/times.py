@@ -37,6 +37,7 @@ ADDED_MAX = {
     "add_days": LAST_DAY - LEAST_DAY + 1,
     "add_months": 12 * 9999,
     "add_seconds": (LAST_DAY - LEAST_DAY + 1) * DAY_SECONDS,
+    "add_microseconds": (LAST_DAY - LEAST_DAY + 1) * DAY_MICROSECONDS,
 }
 """Whoever adds more leaves the calendar."""
 
@@ -184,6 +185,49 @@ def _add_seconds(operands: list[Operand], type_: Type) -> Result:
     total = clock + count % DAY_SECONDS * SECOND_MICROSECONDS
     days = days + count // DAY_SECONDS + total // DAY_MICROSECONDS
     return _within_calendar(days, total % DAY_MICROSECONDS, type_)
+
+
+def _add_microseconds(operands: list[Operand], type_: Type) -> Result:
+    days, clock, count = _added("add_microseconds", operands)
+    total = clock + count % DAY_MICROSECONDS
+    days = days + count // DAY_MICROSECONDS + total // DAY_MICROSECONDS
+    return _within_calendar(days, total % DAY_MICROSECONDS, type_)
+
+
+def _offsets(moments: NativeArray, zone: str) -> NativeArray:
+    """Return by how many microseconds the clock of a zone is ahead of UTC at some moments."""
+    known = fixed_array(moments, pa.timestamp("us", zone))
+    return fixed_values(pc.local_timestamp(known).cast(pa.int64()), np.int64) - moments
+
+
+def _from_utc(moments: NativeArray, zone: str) -> NativeArray:
+    return moments + _offsets(moments, zone)
+
+
+def _to_utc(clock: NativeArray, zone: str) -> NativeArray:
+    """Return UTC; a time that comes twice is the first, one that is skipped as much later."""
+    before = _offsets(clock - DAY_MICROSECONDS, zone)
+    after = _offsets(clock + DAY_MICROSECONDS, zone)
+    is_after = (_offsets(clock - before, zone) != before) & (_offsets(clock - after, zone) == after)
+    return clock - np.where(is_after, after, before)
+
+
+def _by_zone(convert: Callable[[NativeArray, str], NativeArray]) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        (values, _), (zones, _) = operands
+        result, unknown = np.zeros_like(values), np.zeros(len(values), np.bool_)
+        names, numbers = zones.distinct()
+        for at, zone in enumerate(names.tolist()):
+            rows = np.flatnonzero(numbers == at)
+            try:
+                result[rows] = convert(values[rows], zone)
+            except pa.ArrowInvalid:
+                unknown[rows] = True
+        days, clock = _split(result, type_)
+        found, faults = _within_calendar(days, clock, type_)
+        return found, faults + ([(unknown, "unknown time zone")] if unknown.any() else [])
+
+    return apply
 
 
 def _start_of_months(count: int) -> Function:
@@ -354,6 +398,7 @@ TIME_FUNCTIONS: dict[str, Function] = {
     "add_days": _add_days,
     "add_months": _add_months,
     "add_seconds": _add_seconds,
+    "add_microseconds": _add_microseconds,
     "start_of_year": _start_of_months(12),
     "start_of_quarter": _start_of_months(3),
     "start_of_month": _start_of_months(1),
@@ -367,3 +412,4 @@ TIME_FUNCTIONS: dict[str, Function] = {
     "parse_date": _parse("parse_date"),
     "parse_time": _parse("parse_time"),
 }
+ZONE_FUNCTIONS: dict[str, Function] = {"from_utc": _by_zone(_from_utc), "to_utc": _by_zone(_to_utc)}

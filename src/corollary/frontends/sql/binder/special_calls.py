@@ -210,8 +210,8 @@ def _trim(context: ExpressionContext, node: exp.Trim) -> Expression:
     context.session.check(node, "this", "position", "expression")
     names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
     name = names.get(str(node.args.get("position") or "").upper(), "trim")
-    parts = [each for key in ("this", "expression") if (each := node.args.get(key))]
-    return _call(context, name, node, parts)
+    keys = ("this", "expression") if name == "trim" else ("expression", "this")
+    return _call(context, name, node, [each for key in keys if (each := node.args.get(key))])
 
 
 def _position(context: ExpressionContext, node: exp.StrPosition) -> Expression:
@@ -247,6 +247,8 @@ _BITS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.BitwiseOr: ("bor", "|"),
     exp.BitwiseXor: ("bxor", "^"),
     exp.BitwiseNot: ("bnot", "~"),
+    exp.BitwiseLeftShift: ("shiftleft", "<<"),
+    exp.BitwiseRightShift: ("shiftright", ">>"),
 }
 
 

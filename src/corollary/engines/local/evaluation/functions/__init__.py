@@ -5,8 +5,10 @@ from typing import Any
 
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.evaluation.functions import (
+    by_duckdb,
     casts,
     choices,
+    doubles,
     logic_functions,
     numbers,
     records,
@@ -20,11 +22,14 @@ COMBINATIONS: Mapping[str, Callable[..., Any]] = {
 """The functors that decide themselves about null and missing arguments."""
 
 STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **by_duckdb.TEMPLATE_FUNCTIONS,
     **arithmetic.ARITHMETIC_FUNCTIONS,
     **text_functions.TEXT_FUNCTIONS,
     **times.TIME_FUNCTIONS,
+    **times.ZONE_FUNCTIONS,
     **logic_functions.LOGIC_FUNCTIONS,
     **numbers.NUMBER_FUNCTIONS,
+    **doubles.DOUBLE_FUNCTIONS,
     **text_parts.TEXT_PART_FUNCTIONS,
     **casts.CAST_FUNCTIONS,
     **records.RECORD_FUNCTIONS,

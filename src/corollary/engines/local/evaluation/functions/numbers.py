@@ -1,7 +1,8 @@
 """Functions on numbers: products and quotients of a scale, rounding, signs, roots."""
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ EXACT_FLOAT_MAX = 2.0**52
 
 EXACT_POWER_MAX = 22
 """Powers of ten up to this one are floats without rounding."""
+
+EXACT_DIGITS = 18
+"""A power of ten with more digits does not fit 64 bits."""
 
 _CONTEXT = Context(prec=1200, rounding=ROUND_HALF_UP)
 """Has room for all digits of any float."""
@@ -86,15 +90,32 @@ def _fit(operands: list[Operand], type_: Type) -> Result:
     return values, _faults(too_large, OVERFLOW)
 
 
-def _round_to(operands: list[Operand], type_: Type) -> Result:
+def _round_half_even(values: NativeArray, unit: int) -> NativeArray:
+    quotient = values // unit
+    twice = 2 * (values - quotient * unit)
+    rounded: NativeArray = quotient + ((twice > unit) | ((twice == unit) & (quotient % 2 == 1)))
+    return rounded
+
+
+_ROUNDINGS: dict[str, Callable[[NativeArray, int], NativeArray]] = {
+    ROUND_HALF_UP: decimals.round_units,
+    ROUND_HALF_EVEN: _round_half_even,
+    ROUND_FLOOR: lambda values, unit: values // unit,
+    ROUND_CEILING: lambda values, unit: -(-values // unit),
+}
+
+
+def _round_to(rounding: str, operands: list[Operand], type_: Type) -> Result:
     (values, source), places = operands[0], _literal(operands[1])
+    round_units = _ROUNDINGS[rounding]
     if type_.is_float:
-        return _round_floats(values, places)
+        return _round_floats(values, places, rounding)
     if type_.is_decimal:
         digits = source.scale - places
         if digits <= 0:
             return values, []
-        rounded = decimals.rescale(decimals.round_units(values, 10**digits), digits)
+        exact = values.astype(object) if digits > EXACT_DIGITS else values
+        rounded = decimals.rescale(narrow_integers(round_units(exact, 10**digits)), digits)
         values, too_large = decimals.bounded(narrow_integers(rounded))
         return values, _faults(too_large, OVERFLOW)
     if places >= 0:
@@ -102,13 +123,13 @@ def _round_to(operands: list[Operand], type_: Type) -> Result:
     low, high = type_.spec.bounds
     unit = 10**-places
     exact = values.astype(object)
-    rounded = decimals.round_units(exact, unit) * unit if len(values) else exact
+    rounded = round_units(exact, unit) * unit if len(values) else exact
     too_large = np.asarray((rounded < low) | (rounded > high), np.bool_)
     return np.where(too_large, 0, rounded).astype(values.dtype), _faults(too_large, OVERFLOW)
 
 
-def _round_floats(values: NativeArray, places: int) -> Result:
-    """Round the shortest decimals that the floats are written as, half away from zero."""
+def _round_floats(values: NativeArray, places: int, rounding: str) -> Result:
+    """Round the shortest decimals that the floats are written as."""
     power = 10.0 ** min(abs(places), EXACT_POWER_MAX)
     with np.errstate(all="ignore"):
         scaled = values * power if places >= 0 else values / power
@@ -118,16 +139,16 @@ def _round_floats(values: NativeArray, places: int) -> Result:
         is_plain = (abs(scaled) < EXACT_FLOAT_MAX) & (abs(abs(scaled - near) - 0.5) > 1e-3)
     is_plain &= (abs(places) <= EXACT_POWER_MAX) | ~np.isfinite(values)
     rest = np.flatnonzero(~(is_plain | ~np.isfinite(values)))
-    exact = [_rounded(each, places) for each in values[rest].tolist()]
+    exact = [_rounded(each, places, rounding) for each in values[rest].tolist()]
     result = np.where(np.isfinite(values), result, values)
     result[rest] = exact
     too_large = np.isinf(result) & np.isfinite(values)
     return result, _faults(too_large, OVERFLOW)
 
 
-def _rounded(value: float, places: int) -> float:
+def _rounded(value: float, places: int, rounding: str) -> float:
     exact = Decimal(repr(value))
-    return float(exact.quantize(Decimal(1).scaleb(-places), context=_CONTEXT))
+    return float(exact.quantize(Decimal(1).scaleb(-places), rounding, _CONTEXT))
 
 
 def _whole(function: Any, is_up: bool) -> Callable[[list[Operand], Type], Result]:
@@ -168,6 +189,14 @@ def _root(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one
     return np.sqrt(np.where(negative, 0.0, values)), _faults(negative, UNDEFINED_ROOT)
 
 
+def _mapped(function: Callable[[Any], Any]) -> Callable[[list[Operand], Type], Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+        with np.errstate(all="ignore"):
+            return function(operands[0][0]), []
+
+    return apply
+
+
 def _to_integer(operands: list[Operand], type_: Type) -> Result:
     values, faults = to_integer(operands[:1], type_)
     bits = _literal(operands[1]) or 64  # there may be no row
@@ -205,26 +234,23 @@ def _same_bits(dtype: Any) -> Callable[[list[Operand], Type], Result]:
     return apply
 
 
-def _power(operands: list[Operand], type_: Type) -> Result:
-    """Return powers as Java has them; C, and so `^`, has 1 where the base is 1."""
-    values, faults = ARITHMETIC_FUNCTIONS["^"](operands, type_)
-    (base, _), (exponent, _) = operands
-    is_open = np.isnan(exponent) | (np.isinf(exponent) & (np.abs(base) == 1.0))
-    return np.where(is_open, np.nan, values), faults
-
-
 NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "multiply": _product,
     "divide": _quotient,
     "rem": _remainder,
     "fit": _fit,
-    "round_to": _round_to,
+    "round_to": partial(_round_to, ROUND_HALF_UP),
+    "round_even": partial(_round_to, ROUND_HALF_EVEN),
+    "floor_to": partial(_round_to, ROUND_FLOOR),
+    "ceil_to": partial(_round_to, ROUND_CEILING),
+    "rint": _mapped(np.rint),
+    "degrees": _mapped(lambda values: values * 57.29577951308232),
+    "radians": _mapped(lambda values: values * 0.017453292519943295),
     "floor": _whole(np.floor, is_up=False),
     "ceil": _whole(np.ceil, is_up=True),
     "abs": _absolute,
     "sign": _sign,
     "sqrt": _root,
-    "power": _power,
     "to_integer": _to_integer,
     SINGLE: _single,
     SINGLE_OF_BITS: _single_of_bits,

@@ -4,11 +4,16 @@ What Arrow computes exactly so is computed by it, all else in Python, once for e
 Counting is by code points.
 """
 
-import base64
+import hashlib
 import re
+from base64 import b32encode, b64decode, b64encode
 from collections.abc import Callable
+from decimal import Context, Decimal
 from functools import lru_cache
+from math import isfinite, isnan
 from typing import Any
+from urllib.parse import unquote_plus
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +38,9 @@ from corollary.engines.local.values.texts import Texts
 
 TEXT_MAX_CHARACTERS = 1 << 24
 """A longer text is an overflow."""
+
+_WIDE = Context(prec=100)
+"""No decimal has more digits."""
 
 UNKNOWN_GROUP = "unknown group in the replacement"
 
@@ -79,9 +87,12 @@ def _mapped(ascii_name: str, function: Callable[[str], str]) -> Callable[..., Re
     return apply
 
 
-def _trimmed(name: str) -> Callable[[list[Operand], Type], Result]:
-    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
-        options = pc.TrimOptions(" ")
+def _trimmed(name: str, strip: Callable[[str, str], str]) -> Callable[..., Result]:
+    def apply(operands: list[Operand], type_: Type) -> Result:
+        distinct = [" "] if len(operands) == 1 else operands[1][0].distinct()[0].tolist()
+        if len(distinct) > 1:
+            return _each(strip)(operands, type_)
+        options = pc.TrimOptions("".join(distinct))
         return Texts(pc.call_function(name, [operands[0][0].array], options)), []
 
     return apply
@@ -256,7 +267,7 @@ def _from_base64(text: str) -> str:
     lacking = -len(digits) % 4
     if lacking == 3 or f"={padding}" not in ("=", "=" * lacking):
         raise _NoValueError(FAILED_CONVERSION)
-    return base64.b64decode(digits + "=" * lacking).hex().upper()
+    return b64decode(digits + "=" * lacking).hex().upper()
 
 
 def _slice_bytes(operands: list[Operand], type_: Type) -> Result:
@@ -267,12 +278,136 @@ def _slice_bytes(operands: list[Operand], type_: Type) -> Result:
     return _slice(operands, type_, bounds)
 
 
+_SOUNDS = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
+_NOT_ESCAPED = re.compile("%(?![0-9a-fA-F]{2})")
+
+
+def _soundex(text: str) -> str:
+    """Return a sound; letters with one digit in a row count once, also with H or W between them."""
+    if not text or text[0].upper() not in _SOUNDS or not text[0].isascii():
+        return text
+    found, last = text[0].upper(), _SOUNDS[text[0].upper()]
+    for character in text[1:]:
+        sound = _SOUNDS.get(character.upper(), "0") if character.isascii() else "0"
+        if sound != "7":
+            found += sound if sound not in ("0", last) else ""
+            last = sound
+    return found.ljust(4, "0")[:4]
+
+
+def _luhn_check(text: str) -> bool:
+    if not text or not all(each.isdecimal() and each < "\U00010000" for each in text):
+        return False
+    digits = [int(each) for each in reversed(text)]
+    return sum(digits[::2] + [each * 2 // 10 + each * 2 % 10 for each in digits[1::2]]) % 10 == 0
+
+
+def _base64(value: bytes) -> str:
+    coded = b64encode(value).decode()
+    return "\r\n".join(coded[at : at + 76] for at in range(0, len(coded), 76))
+
+
+def _sha2(text: str, bits: int) -> str:
+    known = bits in (0, 224, 256, 384, 512)
+    return hashlib.new(f"sha{bits or 256}", text.encode()).hexdigest() if known else ""
+
+
+def _url_decode(text: str) -> str:
+    if _NOT_ESCAPED.search(text):
+        raise _NoValueError("a `%` without two hexadecimal digits")
+    return unquote_plus(text)
+
+
+@lru_cache(maxsize=256)
+def _translation(old: str, new: str) -> dict[int, str]:
+    pairs = zip(old, new.ljust(len(old), "\0"), strict=False)
+    return {ord(each): by.strip("\0") for each, by in reversed(list(pairs))}
+
+
+def _substring_index(text: str, separator: str, count: int) -> str:
+    """Return what is before or after a separator; they may overlap."""
+    if not separator or not count:
+        return ""
+    at = -1 if count > 0 else len(text)
+    for _ in range(min(abs(count), len(text) + 1)):
+        if count > 0:
+            at = text.find(separator, at + 1)
+        else:
+            at = text.rfind(separator, 0, max(at + len(separator) - 1, 0))
+        if at < 0:
+            return text
+    return text[:at] if count > 0 else text[at + len(separator) :]
+
+
+def _regexp_instr(text: str, pattern: str) -> int:
+    """Return where a match begins, as Java counts: in units of 16 bits."""
+    found = _pattern(pattern).search(text)
+    return 0 if found is None else len(text[: found.start()].encode("utf-16-le")) // 2 + 1
+
+
+def _levenshtein(one: str, other: str, most: int | None = None) -> int:
+    row = list(range(len(other) + 1))
+    for at, left in enumerate(one, 1):
+        before, row = row, [at]
+        for column, right in enumerate(other):
+            row.append(min(before[column] + (left != right), before[column + 1] + 1, row[-1] + 1))
+    return row[-1] if most is None or row[-1] <= most else -1
+
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _convert_base(text: str, base: int, to: int) -> str:
+    """Return digits in another base; the number has 64 bits, the first one is a sign if asked."""
+    text = text.strip(" ")
+    if not 2 <= base <= 36 or not 2 <= abs(to) <= 36 or not text:
+        return ""
+    is_negative = text[0] == "-"
+    number = 0
+    for character in text[is_negative:]:
+        digit = _DIGITS.find(character.upper()) if character.isascii() else -1
+        if not 0 <= digit < base:
+            break
+        number = number * base + digit
+        if number >= 1 << 64:
+            raise _NoValueError(OVERFLOW)
+    if is_negative and to > 0:
+        number = (1 << 64) - (1 if number >> 63 else number or 1 << 64)
+    if to < 0 and number >> 63:
+        is_negative, number = True, (1 << 64) - number
+    found = ""
+    while number or not found:
+        number, digit = divmod(number, abs(to))
+        found = _DIGITS[digit] + found
+    return f"-{found}" if is_negative and to < 0 else found
+
+
+def _format_number(operands: list[Operand], type_: Type) -> Result:
+    (_, source), _ = operands
+
+    def show(value: Any, digits: int) -> str:
+        if digits < 0:
+            return ""
+        _checked_size(digits)
+        if not source.is_float:
+            return f"{Decimal(value).scaleb(-source.scale, _WIDE):,.{digits}f}"
+        if not isfinite(value):
+            return "NaN" if isnan(value) else "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
+        # The fewest digits that mean the float, or, where that is less, those of its exact value.
+        shortest = Decimal(repr(value))
+        exponent = shortest.as_tuple().exponent
+        is_short = isinstance(exponent, int) and -exponent <= digits
+        return f"{shortest if is_short else value:,.{digits}f}"
+
+    return _each(show)(operands, type_)
+
+
 TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "upper": _mapped("ascii_upper", str.upper),
     "lower": _mapped("ascii_lower", str.lower),
-    "trim": _trimmed("utf8_trim"),
-    "ltrim": _trimmed("utf8_ltrim"),
-    "rtrim": _trimmed("utf8_rtrim"),
+    "trim": _trimmed("utf8_trim", str.strip),
+    "ltrim": _trimmed("utf8_ltrim", str.lstrip),
+    "rtrim": _trimmed("utf8_rtrim", str.rstrip),
     "reverse": _reverse,
     "initcap": _each(_initcap),
     "replace": _each(_replace),
@@ -292,9 +427,21 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "from_hex": _from_hex,
     "to_utf8": _each(lambda text: text.encode().hex().upper()),
     "from_utf8": _each(_from_utf8),
-    "to_base64": _each(lambda digits: base64.b64encode(bytes.fromhex(digits)).decode()),
+    "to_base64": _each(lambda digits: _base64(bytes.fromhex(digits))),
     "from_base64": _each(_from_base64),
     "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),
     "join_bytes": TEXT_FUNCTIONS["cat"],
     "slice_bytes": _slice_bytes,
+    "to_base32": _each(lambda text: b32encode(text.encode()).decode()),
+    "soundex": _each(_soundex),
+    "luhn_check": _each(_luhn_check),
+    "crc32": _each(lambda text: crc32(text.encode())),
+    "sha2": _each(_sha2),
+    "url_decode": _each(_url_decode),
+    "levenshtein": _each(_levenshtein),
+    "translate": _each(lambda text, old, new: text.translate(_translation(old, new))),
+    "substring_index": _each(_substring_index),
+    "regexp_instr": _each(_regexp_instr),
+    "format_number": _format_number,
+    "conv": _each(_convert_base),
 }

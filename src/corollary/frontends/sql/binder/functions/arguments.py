@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from math import nan
 
 from sqlglot import exp
 
@@ -38,20 +38,34 @@ from corollary.frontends.sql.binder.values.conversions import (
     is_untyped,
     to_decimal,
 )
-from corollary.frontends.sql.binder.values.operators import Site, negative, read_literal, unfit
-from corollary.frontends.sql.query_tree import ConstantValue, Expression
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    attempt,
+    negative,
+    read_literal,
+    unfit,
+)
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.sqlgen.templates import parse_template
+
+MANY = 10_000
+"""The maximum number of arguments of a function that takes any number."""
 
 Builder = Callable[[list[Expression], Site], Expression]
 
 
 @dataclass(frozen=True, slots=True)
 class SqlFunction:
-    """A function: how many arguments it takes, and what it becomes."""
+    """A function: how many arguments it takes, and what it becomes.
+
+    Attributes:
+        parameters: the kinds of its arguments, where these are all that there is to know of them.
+    """
 
     least: int
     most: int
     build: Builder
+    parameters: tuple[Kinds, ...] = ()
 
 
 _WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE, BINARY)
@@ -66,7 +80,7 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
     if is_untyped(argument):
         return convert(argument, wanted)
     type_ = argument.type
-    if type_.logical_kind is wanted.logical_kind or (kinds == TIME and type_.is_date):
+    if type_.logical_kind in kinds:
         return argument
     if kinds == DOUBLE and type_.logical_kind in NUMERIC:
         return convert(argument, FLOAT)
@@ -85,21 +99,34 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
     raise unfit(site, argument, DATE if kinds == TIME else wanted)
 
 
+def fit_all(arguments: list[Expression], spec: FunctorSpec, site: Site) -> tuple[Expression, ...]:
+    """Return arguments as a signature wants them, or refuse one of them."""
+    return tuple(fitted(each, spec.kinds(at), site) for at, each in enumerate(arguments))
+
+
 def function_of(spec: FunctorSpec) -> SqlFunction:
     """Return the function that is a functor, argument by argument."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        values = tuple(map(fitted, arguments, spec.parameters, [site] * len(arguments)))
+        values = fit_all(arguments, spec, site)
         result = plain(result_type(spec.name, [value.type for value in values]))
         return call(spec.name, values, result, site.span)
 
-    return SqlFunction(len(spec.parameters), len(spec.parameters), build)
+    most = MANY if spec.is_variadic else len(spec.parameters)
+    return SqlFunction(spec.min_arguments, most, build, spec.parameters)
 
 
-_OPERATORS: Mapping[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-"}
+_OPERATORS: Mapping[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "rem",
+}
 _CONSTANTS: Mapping[str, Expression] = {
     "EPOCH": ConstantValue(EPOCH, TIMESTAMP),
     "EPOCH_DAY": ConstantValue(EPOCH.date(), DATE),
+    "NAN": ConstantValue(nan, FLOAT),
 }
 """What the expressions of functions may name beside their parameters."""
 
@@ -108,19 +135,29 @@ def expressions_of(rows: Mapping[str, str]) -> dict[str, SqlFunction]:
     """Return the functions that are expressions over functors of their arguments, by name.
 
     Args:
-        rows: expressions by the names of a function and its parameters.
+        rows: expressions by the names of a function and its parameters; a name may have several, of
+            different numbers of parameters.
     """
-    found: dict[str, SqlFunction] = {}
+    forms: dict[str, dict[int, tuple[FunctorSpec, str]]] = {}
     for signature, text in rows.items():
         spec = define(signature)
-        count = len(spec.parameters)
-        function = SqlFunction(count, count, partial(_evaluate, spec, text))
-        found |= dict.fromkeys(spec.name.split(), function)
-    return found
+        for name in spec.name.split():
+            forms.setdefault(name, {})[len(spec.parameters)] = spec, text
+    return {name: _overloaded(found) for name, found in forms.items()}
+
+
+def _overloaded(forms: Mapping[int, tuple[FunctorSpec, str]]) -> SqlFunction:
+    """Return the function with a form for each number of arguments."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        return _evaluate(*forms[len(arguments)], arguments, site)
+
+    most = max(forms)
+    return SqlFunction(min(forms), most, build, forms[most][0].parameters)
 
 
 def _evaluate(spec: FunctorSpec, text: str, arguments: list[Expression], site: Site) -> Expression:
-    values = map(fitted, arguments, spec.parameters, [site] * len(arguments))
+    values = fit_all(arguments, spec, site)
     named = {**_CONSTANTS, **dict(zip(spec.arguments, values, strict=True))}
 
     def make(node: exp.Expr) -> Expression:
@@ -129,18 +166,23 @@ def _evaluate(spec: FunctorSpec, text: str, arguments: list[Expression], site: S
                 return named[node.name]
             case exp.Literal(is_string=True):
                 return ConstantValue(node.name, SYMBOL)
-            case exp.Literal():
+            case exp.Literal(is_int=True):
                 return integer(int(node.name))
+            case exp.Literal():
+                return ConstantValue(float(node.name), FLOAT)
+            case exp.Paren():
+                return make(node.this)
             case exp.Neg():
                 return negative(make(node.this), site)
+            case exp.Anonymous(name="try"):
+                return attempt(make(node.expressions[0]), values, site)
             case exp.Anonymous():
                 functor, parts = node.name, node.expressions
             case _:
                 assert isinstance(node, exp.Binary), f"{text} has a node that is not known"
                 functor, parts = _OPERATORS[type(node)], [node.left, node.right]
         made = tuple(map(make, parts))
-        type_ = plain(result_type(functor, [each.type for each in made]))
-        return call(functor, made, type_, site.span)
+        return FunctionCall(functor, made, result_type(functor, [x.type for x in made]), site.span)
 
     return make(parse_template(text))
 

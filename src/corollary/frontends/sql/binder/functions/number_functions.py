@@ -1,7 +1,9 @@
 """Functions on numbers, and those that choose among values."""
 
 from dataclasses import replace
+from functools import partial
 
+from corollary.core.functors.spec import WHOLE
 from corollary.core.types import (
     BOOL,
     DECIMAL_MAX_DIGITS,
@@ -10,19 +12,25 @@ from corollary.core.types import (
     NUMERIC,
     SYMBOL,
     Type,
+    decimal,
 )
 from corollary.frontends.sql.binder.functions.arguments import (
+    MANY,
     SqlFunction,
+    expressions_of,
+    fitted,
     literal_integer,
     numeric,
     plain,
 )
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.conversions import (
+    DIGITS_OF_BITS,
     call,
     common_type,
     convert,
-    cut,
+    decimal_of,
+    fits_bits,
     integer,
     is_untyped,
     to_decimal,
@@ -55,22 +63,25 @@ def _sign(arguments: list[Expression], site: Site) -> Expression:
     return call("sign", (value,), FLOAT, site.span)
 
 
-def _round(arguments: list[Expression], site: Site) -> Expression:
-    """`round(x, digits)`: half away from zero; a decimal keeps as many digits as are asked for."""
-    value = numeric(arguments[0], site)
-    digits = literal_integer(arguments[1], site) if len(arguments) > 1 else 0
-    type_ = value.type
-    if type_.is_number and digits >= 0:
-        return value
-    if not type_.is_decimal:
-        return call("round_to", (value, integer(digits)), plain(type_), site.span)
-    before = type_.precision - type_.scale + 1
-    if digits >= 0:
-        scale = min(type_.scale, digits)
-        return to_decimal(value, scale, min(DECIMAL_MAX_DIGITS, before + scale))
-    result = cut(max(before, 1 - digits), 0)
-    rounded = call("round_to", (value, integer(digits)), plain(type_), site.span)
-    return to_decimal(rounded, 0, result.precision)
+def _round(functor: str) -> SqlFunction:
+    """Return `round(x, digits)` and its like; a decimal keeps as many digits as are asked for."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        value = numeric(arguments[0], site)
+        digits = literal_integer(arguments[1], site) if len(arguments) > 1 else 0
+        type_ = value.type
+        if type_.is_number and digits >= 0:
+            return value
+        if not type_.is_decimal:
+            return call(functor, (value, integer(digits)), plain(type_), site.span)
+        before = type_.precision - type_.scale + 1
+        scale = max(0, min(type_.scale, digits))
+        precision = min(DECIMAL_MAX_DIGITS, max(before, 1 - digits) + scale)
+        if digits < 0 or (functor != "round_to" and digits < type_.scale):
+            value = call(functor, (value, integer(digits)), plain(type_), site.span)
+        return to_decimal(value, scale, precision)
+
+    return SqlFunction(1, 2, build)
 
 
 def _whole(functor: str) -> SqlFunction:
@@ -79,6 +90,11 @@ def _whole(functor: str) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         value = numeric(arguments[0], site)
         type_ = value.type
+        if len(arguments) > 1:
+            if not type_.is_decimal:
+                exact = decimal_of(value) if type_.is_number else decimal(30, 15)
+                value = to_decimal(value, exact.scale, exact.precision)
+            return _round(f"{functor}_to").build([value, arguments[1]], site)
         if type_.is_number or (type_.is_decimal and type_.scale == 0):
             return value
         found = call(functor, (value,), NUMBER, site.span)
@@ -86,7 +102,31 @@ def _whole(functor: str) -> SqlFunction:
             return to_decimal(found, 0, min(38, type_.precision - type_.scale + 1))
         return found
 
-    return SqlFunction(1, 1, build)
+    return SqlFunction(1, 2, build)
+
+
+def _shift(functor: str) -> SqlFunction:
+    """Return a shift: in 32 bits if the number is known to have them, by a cast or as a literal."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        value, count = (fitted(each, WHOLE, site) for each in arguments)
+        shift = partial(call, type_=NUMBER, span=site.span)
+        if not _is_word(value):
+            return shift(functor, (value, count))
+        count, half = shift("band", (count, integer(31))), integer(32)
+        if functor == "bshru":
+            value = shift("band", (value, integer(2**32 - 1)))
+        found = shift(functor, (value, count))
+        return shift("bshr", (shift("bshl", (found, half)), half))
+
+    return SqlFunction(2, 2, build)
+
+
+def _is_word(value: Expression) -> bool:
+    """Whether an integer is known to have 32 bits or fewer."""
+    if isinstance(value, ConstantValue) and not value.type.precision:
+        return fits_bits(value.value, 32)
+    return 0 < value.type.precision <= DIGITS_OF_BITS[32]
 
 
 def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
@@ -145,7 +185,7 @@ def _extreme(functor: str) -> SqlFunction:
         is_nullable = all(value.type.nullable for value in values)
         return FunctionCall(functor, values, type_.with_null(is_nullable), site.span)
 
-    return SqlFunction(2, 10_000, build)
+    return SqlFunction(2, MANY, build)
 
 
 def _null_if(arguments: list[Expression], site: Site) -> Expression:
@@ -213,7 +253,30 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "abs": SqlFunction(1, 1, _absolute),
     "sign": SqlFunction(1, 1, _sign),
     "signum": SqlFunction(1, 1, _sign),
-    "round": SqlFunction(1, 2, _round),
+    **expressions_of(
+        {
+            "factorial(n: number)": "try(factorial(n))",
+            "width_bucket(x: float, low: float, high: float, n: number)": """
+                try(width_bucket(x, low, high, n))""",
+            "sqrt(x: float)": "if(lt(x, 0.0), NAN, sqrt(x))",
+            **{f"{name}(x: float)": f"try({name}(x))" for name in ("ln", "log2", "log10", "log1p")},
+            "log(x: float)": "try(ln(x))",
+            "log(base: float, x: float)": "try(ln(x) / ln(base))",
+            "isnan(x: float)": "same(x, NAN)",
+            "nanvl(x: float, y: float)": "if(same(x, NAN), y, x)",
+            "e()": "2.718281828459045",
+            "pi()": "3.141592653589793",
+            "bitmap_bit_position(n: number)": """
+                if(gt(n, 0), (n - 1) % 32768, -(n % 32768))""",
+            "bitmap_bucket_number(n: number)": """
+                if(gt(n, 0), (n - 1) / 32768 + 1, n / 32768)""",
+        }
+    ),
+    "shiftleft": _shift("bshl"),
+    "shiftright": _shift("bshr"),
+    "shiftrightunsigned": _shift("bshru"),
+    "round": _round("round_to"),
+    "bround": _round("round_even"),
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "ceiling": _whole("ceil"),
@@ -227,7 +290,7 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "try_multiply": _operator("*", is_try=True),
     "try_divide": _operator("/", is_try=True),
     "try_mod": _operator("%", is_try=True),
-    "coalesce": SqlFunction(1, 10_000, _first_known),
+    "coalesce": SqlFunction(1, MANY, _first_known),
     "nvl": SqlFunction(2, 2, _first_known),
     "ifnull": SqlFunction(2, 2, _first_known),
     "nvl2": SqlFunction(3, 3, _if_known),
@@ -239,6 +302,6 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "equal_null": SqlFunction(2, 2, _same),
     "zeroifnull": SqlFunction(1, 1, _zero_if_null),
     "nullifzero": SqlFunction(1, 1, _null_if_zero),
-    "decode": SqlFunction(3, 10_000, _decode),
+    "decode": SqlFunction(3, MANY, _decode),
 }
 """The functions on numbers and choices, by their names in Spark."""

@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _RANDOM),
     **dict.fromkeys(
-        ("now", "current_timestamp", "localtimestamp", "unix_timestamp", "current_time"), _CLOCK
+        ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
     **dict.fromkeys(("first", "last", "any_value", "first_value", "last_value"), _ORDER),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg", "array", "map"), _LIST),
@@ -51,7 +51,6 @@ REFUSED: dict[str, tuple[str, str]] = {
         ("current_user", "user", "session_user", "current_database", "current_schema"), _STATE
     ),
     **dict.fromkeys(("current_catalog", "version", "input_file_name", "current_timezone"), _STATE),
-    "bround": ("rounds half to even", "use `round`"),
     "java_method": ("runs other programs", "leave it out"),
     "reflect": ("runs other programs", "leave it out"),
 }

@@ -1,10 +1,10 @@
 """Functions on text; where an argument is binary, those on binary values that have their names."""
 
-from functools import reduce
-
+from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
-from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL
+from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL, Kind, Type
 from corollary.frontends.sql.binder.functions.arguments import (
+    MANY,
     Builder,
     SqlFunction,
     expressions_of,
@@ -13,19 +13,28 @@ from corollary.frontends.sql.binder.functions.arguments import (
     with_default,
 )
 from corollary.frontends.sql.binder.values.conversions import call, integer
-from corollary.frontends.sql.binder.values.operators import Site, attempt
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    attempt,
+    choose,
+    compare,
+    connect,
+)
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
 REST = 2**31 - 1
 """The length that means the rest of a text."""
 
+_NO_PART = call("split_part", (ConstantValue("", SYMBOL),) * 2 + (integer(0),), SYMBOL)
+"""A text without a value."""
 
-def _trim(functor: str) -> SqlFunction:
+
+def _trim(functor: str, is_reversed: bool = False) -> SqlFunction:
+    """Return a function that takes characters away; some have these before the text."""
+
     def build(arguments: list[Expression], site: Site) -> Expression:
-        if len(arguments) == 2:
-            note = "only blanks can be taken away: `trim(x)`; or use `regexp_replace`"
-            raise site.error("C1311", f"`{site.name}` with characters is not supported.", note)
-        return call(functor, (fitted(arguments[0], TEXT, site),), SYMBOL, site.span)
+        values = [fitted(each, TEXT, site) for each in arguments]
+        return call(functor, tuple(values[::-1] if is_reversed else values), SYMBOL, site.span)
 
     return SqlFunction(1, 2, build)
 
@@ -73,25 +82,35 @@ def _matches(functor: str, count: int) -> SqlFunction:
             fixed += (fitted(group, WHOLE, site),)
         elif functor == "regexp_replace":
             fixed += (fitted(arguments[2], TEXT, site),)
-        return call(functor, fixed, BOOL if functor == "rlike" else SYMBOL, site.span)
+        return call(functor, fixed, Type(FUNCTORS[functor].result or Kind.SYMBOL), site.span)
 
     return SqlFunction(3 if functor == "regexp_replace" else 2, count, build)
 
 
-def _translate(arguments: list[Expression], site: Site) -> Expression:
-    """`translate(text, 'abc', 'xy')`, where no new character is replaced again."""
-    text = fitted(arguments[0], TEXT, site)
-    old, new = literal_text(arguments[1], site), literal_text(arguments[2], site)
-    pairs = {sign: new[i : i + 1] for i, sign in reversed(list(enumerate(old)))}
-    if set(pairs) & set("".join(pairs.values())):
-        note = "use `replace` several times"
-        raise site.error("C1311", "A character that is put in would be taken out again.", note)
+def _first_match(arguments: list[Expression], site: Site) -> Expression:
+    """`regexp_substr(text, pattern)`: null where there is no match, or an empty one."""
+    found = _matches("regexp_extract", 3).build([*arguments, integer(0)], site)
+    nothing = ConstantValue("", SYMBOL)
+    return FunctionCall("null_if", (found, nothing), SYMBOL.with_null(True), site.span)
 
-    def replaced(found: Expression, pair: tuple[str, str]) -> Expression:
-        signs = (ConstantValue(pair[0], SYMBOL), ConstantValue(pair[1], SYMBOL))
-        return call("replace", (found, *signs), SYMBOL, site.span)
 
-    return reduce(replaced, pairs.items(), text)
+def _chosen(arguments: list[Expression], site: Site) -> Expression:
+    """`elt(n, first, …)`: the text with a number, which must be there."""
+    number, *texts = arguments[0], *(fitted(each, TEXT, site) for each in arguments[1:])
+    number = fitted(number, WHOLE, site)
+    tests = [compare("eq", number, integer(at), site) for at in range(1, len(texts))]
+    # Any other number has no value: there is no part 0.
+    bounds = (
+        call("le", (integer(1), number), BOOL),
+        call("le", (number, integer(len(texts))), BOOL),
+    )
+    last = choose([(connect("and", bounds, site.span), texts[-1])], _NO_PART, SYMBOL, site.span)
+    found = choose(list(zip(tests, texts, strict=False)), last, SYMBOL, site.span)
+    if not number.type.nullable:
+        return found
+    is_null = FunctionCall("is_null", (number,), BOOL, site.span)
+    nothing = ConstantValue(None, SYMBOL.with_null(True))
+    return choose([(is_null, nothing)], found, SYMBOL, site.span)
 
 
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
@@ -100,22 +119,47 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
             "instr(text: symbol, part: symbol)": "position(part, text)",
             "space(n: number)": "repeat(' ', n)",
             "ilike(text: symbol, pattern: symbol)": "like(lower(text), lower(pattern))",
+            "locate position(part: symbol, text: symbol)": "position(part, text)",
+            "locate(part: symbol, text: symbol, start: number)": """
+                if(is_null(start), 0, lt(start, 1), position(part, text) * 0,
+                eq(part, ''), position(part, text),
+                eq(position(part, substring(text, start, 2147483647)), 0), 0,
+                position(part, substring(text, start, 2147483647)) + start - 1)""",
+            "overlay(text: symbol, new: symbol, start: number)": """
+                cat(substring(text, 1, start - 1), new,
+                substring(text, start + strlen(new), 2147483647))""",
+            "overlay(text: symbol, new: symbol, start: number, n: number)": """
+                cat(substring(text, 1, start - 1), new,
+                substring(text, start + if(lt(n, 0), strlen(new), n), 2147483647))""",
+            "try_url_decode(s: symbol)": "try(url_decode(s))",
+            "base64(s: symbol)": "to_base64(to_utf8(s))",
+            "bit_length(s: symbol)": "octet_length(s) * 8",
+            "sha2(s: symbol, bits: number)": "null_if(sha2(s, bits), '')",
+            "conv(s: symbol, base: number, to: number)": "null_if(conv(s, base, to), '')",
+            "format_number(x: number|float|decimal, digits: number)": """
+                null_if(format_number(x, digits), '')""",
+            "validate_utf8 try_validate_utf8 make_valid_utf8(s: symbol)": "s",
+            "is_valid_utf8(s: symbol)": "eq(s, s)",
+            "collation(s: symbol)": "'SYSTEM.BUILTIN.UTF8_BINARY'",
         }
     ),
     **{name: with_default("substring", integer(REST)) for name in ("substring", "substr")},
     **{name: _matches("rlike", 2) for name in ("rlike", "regexp", "regexp_like")},
     "trim": _trim("trim"),
     "btrim": _trim("trim"),
-    "ltrim": _trim("ltrim"),
-    "rtrim": _trim("rtrim"),
+    "ltrim": _trim("ltrim", is_reversed=True),
+    "rtrim": _trim("rtrim", is_reversed=True),
     "replace": with_default("replace", ConstantValue("", SYMBOL)),
     "lpad": with_default("lpad", ConstantValue(" ", SYMBOL)),
     "rpad": with_default("rpad", ConstantValue(" ", SYMBOL)),
     "regexp_replace": _matches("regexp_replace", 3),
     "regexp_extract": _matches("regexp_extract", 3),
-    "concat": SqlFunction(1, 10_000, _concat),
-    "concat_ws": SqlFunction(1, 10_000, _concat_with),
-    "translate": SqlFunction(3, 3, _translate),
+    "regexp_count": _matches("regexp_count", 2),
+    "regexp_instr": _matches("regexp_instr", 2),
+    "regexp_substr": SqlFunction(2, 2, _first_match),
+    "concat": SqlFunction(1, MANY, _concat),
+    "concat_ws": SqlFunction(1, MANY, _concat_with),
+    "elt": SqlFunction(2, MANY, _chosen),
 }
 """The functions on text, by their names in Spark."""
 
@@ -167,7 +211,7 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
     ),
     **{name: with_default("slice_bytes", integer(REST)) for name in ("substring", "substr")},
     "bit_length": SqlFunction(1, 1, _bit_length),
-    "concat": SqlFunction(1, 10_000, _concat_binary),
+    "concat": SqlFunction(1, MANY, _concat_binary),
     "decode": SqlFunction(2, 2, _coded("from_utf8")),
 }
 """Where an argument is binary."""

@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from corollary.core.functors.catalog import functor_of_sql
-from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME
+from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
 from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
@@ -12,9 +12,10 @@ from corollary.frontends.sql.binder.functions.arguments import (
     fitted,
     function_of,
     literal_text,
+    numeric,
 )
-from corollary.frontends.sql.binder.values.conversions import call, integer
-from corollary.frontends.sql.binder.values.operators import Site
+from corollary.frontends.sql.binder.values.conversions import EPOCH, call, integer, to_decimal
+from corollary.frontends.sql.binder.values.operators import Site, attempt
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.sqlgen.templates import TIME_PATTERNS
 
@@ -32,6 +33,14 @@ _UNITS = {
     "MINUTE": "minute",
     "SECOND": "second",
 }
+
+
+_LAST_DAY = "day(add_months(add_days(start_of_year({0}), 30), month({0}) - 1))"
+_MONTHS = "((year(a) - year(b)) * 12 + month(a) - month(b))"
+_PARTS_OF_MONTHS = f"""to_float(floor((to_float({_MONTHS})
+    + to_float((day(a) - day(b)) * 86400 + seconds_between(start_of_day(a), a)
+    - seconds_between(start_of_day(b), b)) / 2678400.0) * 100000000.0 + 0.5)) / 100000000.0"""
+"""The months from a date to another, a month having 31 days, with eight digits."""
 
 
 def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expression:
@@ -189,9 +198,55 @@ def _next_day(arguments: list[Expression], site: Site) -> Expression:
     return call("add_days", (day, call("-", (integer(7), passed), NUMBER)), DATE, site.span)
 
 
+def _make_timestamp(arguments: list[Expression], site: Site) -> Expression:
+    """`make_timestamp(year, month, day, hour, minute, seconds, zone)`."""
+    *parts, seconds = arguments[:6]
+    exact = to_decimal(numeric(seconds, site), 6, 16)
+    size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
+    micros = call("multiply", (exact, size, integer(0)), decimal(23, 0), site.span)
+    values = [
+        *(fitted(each, WHOLE, site) for each in parts),
+        call("to_integer", (micros, integer(64)), NUMBER, site.span),
+    ]
+    found = call("make_timestamp", tuple(values), TIMESTAMP, site.span)
+    if len(arguments) == 6:
+        return found
+    return call("to_utc", (found, fitted(arguments[6], TEXT, site)), TIMESTAMP, site.span)
+
+
+def _unix_timestamp(arguments: list[Expression], site: Site) -> Expression:
+    """`unix_timestamp(time, format)`: seconds, cut off toward 1970; the clock is refused."""
+    if not arguments:
+        reason = f"`{site.name}` without arguments is refused: it changes while nothing else does."
+        raise site.error("C1311", reason, "write the time that it is to count to")
+    if arguments[0].type.is_symbol:
+        default = ConstantValue("yyyy-MM-dd HH:mm:ss", SYMBOL)
+        arguments = [_to_time(TIMESTAMP).build([*arguments, default][:2], site)]
+    moment = fitted(arguments[0], MOMENT, site)
+    return call("seconds_between", (ConstantValue(EPOCH, TIMESTAMP), moment), NUMBER, site.span)
+
+
+def _from_unixtime(arguments: list[Expression], site: Site) -> Expression:
+    count = fitted(arguments[0], WHOLE, site)
+    moment = call("add_seconds", (ConstantValue(EPOCH, TIMESTAMP), count), TIMESTAMP, site.span)
+    default = ConstantValue("yyyy-MM-dd HH:mm:ss", SYMBOL)
+    return _format([moment, *arguments[1:], default][:2], site)
+
+
+def _tried(function: SqlFunction) -> SqlFunction:
+    """Return a function that is null where another one has no value."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        return attempt(function.build(arguments, site), arguments, site)
+
+    return SqlFunction(function.least, function.most, build)
+
+
 def _today(_: list[Expression], site: Site) -> Expression:
     return FunctionCall("today", (), DATE, site.span)
 
+
+MAKE_TIMESTAMP = SqlFunction(6, 7, _make_timestamp)
 
 TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of(
@@ -202,8 +257,21 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
             "date_sub(d: date, days: number)": "add_days(d, -days)",
             "datediff date_diff(end: date, start: date)": "days_between(start, end)",
             "add_months(d: date, months: number)": "add_months(d, months)",
-            "last_day(d: date)": "add_days(add_months(start_of_month(d), 1), -1)",
+            # As many months after January 31, which is cut off to the last day.
+            "last_day(d: date)": "add_months(add_days(start_of_year(d), 30), month(d) - 1)",
             "timestamp_seconds(n: number)": "add_seconds(EPOCH, n)",
+            "timestamp_millis(n: number)": "add_microseconds(EPOCH, n * 1000)",
+            "timestamp_micros(n: number)": "add_microseconds(EPOCH, n)",
+            "unix_micros(t: timestamp)": "microseconds_between(EPOCH, t)",
+            "unix_millis(t: timestamp)": """(microseconds_between(EPOCH, t)
+                - ((microseconds_between(EPOCH, t) % 1000) + 1000) % 1000) / 1000""",
+            "from_utc_timestamp(t: timestamp, zone: symbol)": "from_utc(t, zone)",
+            "to_utc_timestamp(t: timestamp, zone: symbol)": "to_utc(t, zone)",
+            "months_between(a: timestamp, b: timestamp)": f"""
+                if(eq(day(a), day(b)), to_float({_MONTHS}),
+                lt(day(a), {_LAST_DAY.format("a")}), {_PARTS_OF_MONTHS},
+                lt(day(b), {_LAST_DAY.format("b")}), {_PARTS_OF_MONTHS},
+                to_float({_MONTHS}))""",
             "unix_date(d: date)": "days_between(EPOCH_DAY, d)",
             "date_from_unix_date(days: number)": "add_days(EPOCH_DAY, days)",
             "unix_seconds(t: timestamp)": "seconds_between(EPOCH, start_of_second(t))",
@@ -222,7 +290,14 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "datepart": SqlFunction(2, 2, _date_part),
     "date_format": SqlFunction(2, 2, _format),
     "to_date": _to_time(DATE),
-    "to_timestamp": _to_time(TIMESTAMP),
+    **dict.fromkeys(("to_timestamp", "to_timestamp_ltz"), _to_time(TIMESTAMP)),
+    "try_to_date": _tried(_to_time(DATE)),
+    "try_to_timestamp": _tried(_to_time(TIMESTAMP)),
+    **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _format)),
+    **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), MAKE_TIMESTAMP),
+    **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), _tried(MAKE_TIMESTAMP)),
+    **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
+    "from_unixtime": SqlFunction(1, 2, _from_unixtime),
     "next_day": SqlFunction(2, 2, _next_day),
     **dict.fromkeys(("current_date", "curdate"), SqlFunction(0, 0, _today)),
 }

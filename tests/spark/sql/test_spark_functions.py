@@ -1,0 +1,305 @@
+"""Every scalar function of SQL has the values and the errors that real Spark has.
+
+A function that says the kinds of its parameters is tested with columns of these kinds by itself;
+`CALLS` has forms that need a literal. Rows are drawn from values at the edges of the types.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import corollary
+from corollary.core.types import Kind
+from corollary.frontends.sql.binder.functions.arguments import SqlFunction
+from corollary.frontends.sql.binder.functions.table import (
+    FUNCTIONS,
+    INTERNAL,
+    find_function,
+    function_names,
+)
+from corollary.frontends.sql.query_tree import Expression, FunctionCall
+from support.selection import seed_of_run
+
+ROWS = 160
+TRIED = "tried"
+"""A function of the test: null where its argument has no value."""
+
+FAILED = object()
+
+ULPS = 3
+ROUNDED = {
+    "exp", "expm1", "ln", "log", "log2", "log10", "log1p",
+    "power", "pow", "cbrt", "hypot", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan",
+    "atan2",
+}  # fmt: skip
+"""Functions whose last digit depends on the machine in Spark, and by how much."""
+
+TEXTS = (
+    *("", " ", "a", "Z", "abc", "aXbXc", "Robert", "añ😀", "a,b,,c", "7", "-1.50", "a\nb", "it's"),
+    *(
+        "%41+b",
+        "%4",
+        "http://a.b/c?d=e f#g",
+        "79927398713",
+        "ff",
+        "-7FFFFFFFFFFFFFFF",
+        "  12 ",
+        "ß",
+    ),
+    *(
+        "aaaa",
+        "aa",
+        "Tymczak",
+        "Pfister",
+        "ÄÖ",
+        "ab" * 40,
+        "99999999999999999999",
+        "'",
+        "\\",
+        "[",
+        "_%",
+    ),
+)
+INTS = (0, 1, -1, 2, 3, 5, 7, -7, 10, 16, 20, 21, 31, 36, 63, 224, 256, 2**31 - 1, -(2**31))
+LONGS = (*INTS, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 10**15 + 7, -123456789)
+FLOATS = (
+    *(0.0, 1.0, -1.0, 0.1, -2.5, 0.5, 1.5, 2.5, 2.675, 1e16, 1e-5, 5e-324, 1e308, -1e308, 1e22),
+    *(float("inf"), float("-inf"), float("nan"), 3.141592653589793, 0.7, 12345.6789, 1234567.125),
+)
+DECIMALS = tuple(map(Decimal, ("0.00", "0.01", "-0.05", "1.25", "-1.35", "9999999999.99", "12.50")))
+DAYS = (
+    *(date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), date(2026, 11, 15)),
+    *(
+        date(2023, 2, 28),
+        date(2024, 1, 31),
+        date(2024, 12, 31),
+        date(9999, 12, 31),
+        date(1900, 3, 1),
+    ),
+)
+MOMENTS = (
+    *(datetime(each.year, each.month, each.day, 8, 5, 30, 500, tzinfo=UTC) for each in DAYS),
+    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    *(datetime(2024, 3, 31, hour, 30, tzinfo=UTC) for hour in range(4)),
+    *(datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in range(4)),
+    datetime(2024, 2, 29, tzinfo=UTC),
+)
+COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
+    "STRING": ("STRING", pa.string(), TEXTS, "stu"),
+    "INT": ("INT", pa.int32(), INTS, "ijk"),
+    "BIGINT": ("BIGINT", pa.int64(), LONGS, "lmn"),
+    "DOUBLE": ("DOUBLE", pa.float64(), FLOATS, "xyz"),
+    "DECIMAL": ("DECIMAL(12,2)", pa.decimal128(12, 2), DECIMALS, "pqr"),
+    "BOOLEAN": ("BOOLEAN", pa.bool_(), (True, False), "abc"),
+    "DATE": ("DATE", pa.date32(), DAYS, "def"),
+    "TIMESTAMP": ("TIMESTAMP", pa.timestamp("us", "UTC"), MOMENTS, "vwg"),
+}
+OF_KIND = {
+    Kind.SYMBOL: "STRING",
+    Kind.NUMBER: "INT",
+    Kind.FLOAT: "DOUBLE",
+    Kind.DECIMAL: "DECIMAL",
+    Kind.BOOL: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+ZONES = ("Europe/Berlin", "America/New_York", "+05:30", "UTC")
+CALLS = [
+    *("trim(BOTH 'ab' FROM s)", "btrim(s, t)", "ltrim(s, t)", "rtrim(s, t)", "trim(s)"),
+    *("elt(i, s, t)", "elt(2, s, t)"),
+    *(f"{name}(s, '[a-z]+')" for name in ("regexp_count", "regexp_instr", "regexp_substr")),
+    *("regexp_instr(s, '[b,]')", "regexp_count(s, 'a')", "regexp_substr(s, '')"),
+    *(f"format_number({x}, {digits})" for x in "xlip" for digits in (0, 2, 5, -1)),
+    *("repeat(s, 3)", "repeat(s, -1)", "space(2)", "space(-1)"),
+    *(f"{name}(l)" for name in ("hex", "bin", "bit_count", "timestamp_millis")),
+    *(f"{name}(l)" for name in ("bitmap_bit_position", "bitmap_bucket_number")),
+    *(f"shift{name}(l, i)" for name in ("left", "right", "rightunsigned")),
+    *(f"shift{name}(CAST(i AS INT), j)" for name in ("left", "right", "rightunsigned")),
+    *(f"{name}({x}, {n})" for name in ("bround", "round") for x in "xlp" for n in (0, 1, -1)),
+    *(f"{name}(p, {digits})" for name in ("ceil", "floor") for digits in (0, 1, 5, -1)),
+    *(
+        "bit_get(l, 5)",
+        "bit_get(l, j)",
+        "ceil(i, -1)",
+        "isnan(x)",
+        "width_bucket(x, 0, 10, 5)",
+        "log(x)",
+        "log(2, x)",
+    ),
+    *(
+        "factorial(i)",
+        "from_unixtime(i)",
+        "from_unixtime(i, 'yyyy/MM/dd')",
+        "unix_timestamp(v)",
+        "to_unix_timestamp(d)",
+    ),
+    *("unix_timestamp(s)", "try_to_date(s, 'yyyy')", "to_char(d, 'yyyy-MM-dd')"),
+    *("make_timestamp(2024, i, j, k, 5, p)", "try_make_timestamp(i, j, k, 5, 6, p)"),
+    *(f"{way}_utc_timestamp(v, '{zone}')" for way in ("from", "to") for zone in ZONES),
+    *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
+]
+DIFFERENT = {
+    "log": "a base of 1 has no logarithm here",
+    "width_bucket": "a range that is too wide has no parts here",
+    **dict.fromkeys(("like", "ilike"), "a pattern that ends with a backslash is an error in Spark"),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "zones are not texts of any kind"),
+    **dict.fromkeys(("bit_get", "getbit"), "an INT has 32 places in Spark"),
+    **dict.fromkeys(("format_number", "repeat", "space"), "Spark makes a text of two gigabytes"),
+    "initcap": "words end at blanks here",
+    "chr": "Spark has a text of the character 0",
+    "char": "Spark has a text of the character 0",
+}
+"""Functions that are known to differ from Spark, and why."""
+
+
+def automatic_calls() -> list[str]:
+    """Return a call of each function that says its parameters, of each kind."""
+    calls = []
+    for name in sorted({*function_names()} - INTERNAL - DIFFERENT.keys()):
+        function = find_function(name)
+        assert function is not None
+        if not function.parameters:
+            continue
+        for kind in sorted(function.parameters[0]):
+            if kind in (Kind.UNSIGNED, Kind.RECORD):
+                continue
+            for count in {function.least, len(function.parameters)}:
+                taken = dict.fromkeys(COLUMNS, 0)
+                names = []
+                for kinds in function.parameters[:count]:
+                    of = OF_KIND[kind if kind in kinds else min(kinds, key=list(Kind).index)]
+                    names.append(COLUMNS[of][3][taken[of] % 3])
+                    taken[of] += 1
+                calls.append(f"{name}({', '.join(names)})")
+    return list(dict.fromkeys(calls))
+
+
+BATCH = 16
+"""How many calls one query of Spark computes."""
+
+
+def edge_rows() -> pa.Table:
+    dice = random.Random(seed_of_run())
+    columns = {"id": pa.array(range(ROWS), pa.int64())}
+    for _, type_, values, names in COLUMNS.values():
+        for name in names:
+            drawn = [None if dice.random() < 0.08 else dice.choice(values) for _ in range(ROWS)]
+            columns[name] = pa.array(drawn, type_)
+    return pa.table(columns)
+
+
+def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
+    """Return the values of calls in all rows; `FAILED` for an error, a text for a refused call."""
+    columns = ", ".join(f"{n} {t}" for t, _, _, names in COLUMNS.values() for n in names)
+    found: dict[str, list[Any]] = {}
+    with corollary.open(None, engine="local") as db:
+        db.sql(f"CREATE TABLE edge (id BIGINT NOT NULL, {columns})")
+        with db.transaction() as transaction:
+            transaction.insert("edge", rows)
+        for call in calls:
+            query = f"SELECT {TRIED}({call}), {TRIED}(({call}) IS NULL) FROM edge ORDER BY id"
+            found[call] = [
+                value if known is not None else FAILED for value, known in db.sql(query).rows()
+            ]
+    return found
+
+
+def tried(arguments: list[Expression], site: Any) -> Expression:
+    (value,) = arguments
+    return FunctionCall("try", (value,), value.type.with_null(True), site.span)
+
+
+def spark_session(spark: Any, rows: pa.Table) -> Any:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    session.createDataFrame(rows).localCheckpoint().createOrReplaceTempView("edge")
+    return session
+
+
+def ulps(one: Any, other: Any) -> float:
+    """Return how many floats lie between two; none between what is no number."""
+    if not isinstance(one, float) or not isinstance(other, float) or not math.isfinite(other):
+        return 0.0 if comparable(one) == comparable(other) else math.inf
+    return abs(one - other) / math.ulp(other)
+
+
+def comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else struct.pack(">d", value + 0.0)
+    if isinstance(value, datetime):
+        return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return value
+
+
+def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list[Any]]:
+    """Return the values of calls in Spark, without the rows that fail here."""
+    calls = list(failed)
+    items = [
+        f"CASE WHEN id NOT IN ({', '.join(map(str, [-1, *failed[call]]))}) THEN {call} END AS r{at}"
+        for at, call in enumerate(calls)
+    ]
+    found = session.sql(f"SELECT {', '.join(items)} FROM edge ORDER BY id").toArrow()
+    columns = [found[f"r{at}"] for at in range(len(calls))]
+    return {
+        call: (each.cast(pa.int64()) if pa.types.is_timestamp(each.type) else each).to_pylist()
+        for call, each in zip(calls, columns, strict=True)
+    }
+
+
+def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[str]:
+    """Return what is not as in Spark, a line for each call."""
+    from pyspark.errors import PySparkException
+
+    here = outcomes_here(rows, calls)
+    failed = {call: [at for at, each in enumerate(here[call]) if each is FAILED] for call in calls}
+    lines, there = [], dict[str, list[Any]]()
+    try:
+        there = outcomes_there(session, failed)
+    except PySparkException:
+        for call in calls:
+            try:
+                there |= outcomes_there(session, {call: failed[call]})
+            except PySparkException as error:
+                lines.append(f"{call}: a value here, but Spark: {str(error)[:300]}")
+    names = "".join(each[3] for each in COLUMNS.values())
+    for call in there:
+        for at, (one, other) in enumerate(zip(here[call], there[call], strict=True)):
+            near = ULPS if call.partition("(")[0] in ROUNDED else 0
+            if one is not FAILED and ulps(one, other) > near:
+                shown = {
+                    name: rows[name][at].as_py() for name in names if name in call.partition("(")[2]
+                }
+                lines.append(f"{call}: {one!r} here, {other!r} in Spark for {shown}")
+                break
+        for at in failed[call][:1]:
+            try:
+                value = session.sql(f"SELECT {call} AS r FROM edge WHERE id = {at}").toArrow()["r"][
+                    0
+                ]
+                shown = {
+                    name: rows[name][at].as_py() for name in names if name in call.partition("(")[2]
+                }
+                lines.append(f"{call}: no value here, {value} in Spark for {shown}")
+            except (PySparkException, OverflowError):  # a date that no date of Python is
+                pass
+    return lines
+
+
+CASES = [*automatic_calls(), *CALLS]
+
+
+@pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])
+def test_values_are_those_of_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    monkeypatch.setitem(FUNCTIONS, TRIED, SqlFunction(1, 1, tried))
+    rows = edge_rows()
+    assert differences(spark_session(spark, rows), rows, CASES[at : at + BATCH]) == []
