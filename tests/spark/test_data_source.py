@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 import corollary
-from corollary.database.database import Database
+from corollary.database.access.principals import AccessRole
+from corollary.database.database import Database, warehouse_of
+from corollary.serve.tokens import TokenStore
 from support.paths import TESTS
+from support.serve.server_process import server_process
+from support.spark.source_matrix import check_matrix
 
 PROGRAM = """
 .type Pair = [a: number, b: unsigned]
@@ -150,6 +158,54 @@ def test_a_stream_is_written_once(spark: Any, db: Database, tmp_path: Path) -> N
     assert db.commits == 5
 
 
+def test_a_server_has_the_warehouse_open(spark: Any, db: Database, tmp_path: Path) -> None:
+    """It commits at the same time, and its subscribers hear of what Spark has written."""
+    warehouse = warehouse_of(db)
+    assert warehouse is not None
+    token = TokenStore(warehouse.catalog).add("boss", AccessRole.ADMIN)
+    is_written, applied = Event(), count(100)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0.json").write_text(json.dumps({"x": 60}))
+    state = Counter(row for (row,) in db.relation("copies").rows())
+    with server_process(Path(path_of(db))) as server:
+
+        def call(path: str, body: bytes | None = None) -> Any:
+            headers = {"Authorization": f"Bearer {token}"}
+            request = urllib.request.Request(f"{server.url}/v1/{path}", body, headers)
+            return urllib.request.urlopen(request, timeout=600)
+
+        def apply_until_written() -> None:
+            while not is_written.wait(0.2):
+                change = {"op": "insert", "relation": "copies", "row": [next(applied)]}
+                call("apply", json.dumps(change).encode()).close()
+
+        with ThreadPoolExecutor(1) as threads, call("events?relation=copies&since=3") as events:
+            applying = threads.submit(apply_until_written)
+            try:
+                frame = spark.createDataFrame([(50,), (50,)], "x long").repartition(2)
+                save = frame.write.format("corollary").mode("append")
+                save.options(relation="copies").save(path_of(db))
+                stream = spark.readStream.schema("x long").json(str(tmp_path / "in"))
+                writer = stream.writeStream.format("corollary").trigger(availableNow=True)
+                writer = writer.options(relation="copies", checkpointLocation=str(tmp_path / "at"))
+                writer.start(path_of(db)).awaitTermination()
+            finally:
+                is_written.set()
+            applying.result()
+            wanted = state + Counter([50, 50, 60, *range(100, next(applied))])
+            assert rows(load(spark, db, relation="copies")) == Counter(
+                {(x,): each for x, each in wanted.items()}
+            )
+            with call("query", json.dumps({"goal": "copies(x), x < 100"}).encode()) as answer:
+                assert {x for (x,) in json.load(answer)["rows"]} == {1, 2, 50, 60}
+            for line in events:
+                if line.startswith(b"data: "):
+                    change = json.loads(line.removeprefix(b"data: "))
+                    state.update(x for (x,) in change["added"])
+                if state == wanted:
+                    break
+
+
 def test_a_warehouse_is_attached(spark: Any, db: Database) -> None:
     db.grant("ann", "far")
     assert corollary.spark.attach(spark, path_of(db), "ann_", reader="ann") == ["ann_far"]
@@ -170,6 +226,10 @@ def test_a_warehouse_is_attached(spark: Any, db: Database) -> None:
     db.revoke("ann", "far")
     with pytest.raises(Exception, match="C1040"):
         spark.sql("SELECT * FROM ann_far")
+
+
+def test_rows_of_all_kinds(spark: Any, tmp_path: Path) -> None:
+    check_matrix(spark, tmp_path)
 
 
 def test_all_of_it_works_on_connect() -> None:
