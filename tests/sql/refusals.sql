@@ -24,6 +24,24 @@ CREATE VIEW v AS SELECT a, «collect_list(b) AS x FROM u GROUP BY a;
 
 CREATE VIEW v AS SELECT a, «any_value(b) AS x FROM u GROUP BY a;
 
+CREATE VIEW v AS SELECT a, «string_agg(s, ',') AS x FROM n GROUP BY a;
+
+-- what is approximate, where there is something exact
+CREATE VIEW v AS SELECT a, «approx_percentile(b, 0.5) AS x FROM u GROUP BY a;
+
+CREATE VIEW v AS SELECT a, «hll_sketch_agg(b) AS x FROM u GROUP BY a;
+
+-- aggregates of all values: constants must be known, and there is no window
+CREATE VIEW v AS SELECT a, «percentile(b, a) AS x FROM u GROUP BY a;
+
+CREATE VIEW v AS SELECT a, «percentile_cont(0.5) AS x FROM u GROUP BY a;
+
+CREATE VIEW v AS SELECT a, «median(b) OVER (PARTITION BY a) AS x FROM u;
+
+CREATE VIEW v AS SELECT a, «corr(b) AS x FROM u GROUP BY a;
+
+CREATE VIEW v AS SELECT a, «sum(b) WITHIN GROUP (ORDER BY b) AS x FROM u GROUP BY a;
+
 -- what the language does not have
 CREATE VIEW v AS SELECT t.k, x.b FROM t FULL JOIN «LATERAL (SELECT b FROM u WHERE u.a = t.a) x ON true;
 

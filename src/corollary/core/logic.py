@@ -7,6 +7,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeVar, assert_never
 
+from corollary.core.functors.holistic import ARGUMENTS, HOLISTIC
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
@@ -306,13 +307,29 @@ class Accumulator:
     """What is computed of each group: an operator over a column, None for `count`.
 
     Attributes:
-        is_nullable: of `min`, `max` and `mean`, whether the value of a group of nulls is null; else
-            such a group has none.
+        is_nullable: of all but `count` and `sum`, whether the value of a group of nulls is null;
+            else such a group has none.
+        others: of holistic operators, the further columns.
+        weights: the columns whose product says how often a row counts.
+        parameters: the constants that the operator needs.
     """
 
     operator: str
     value: int | None
     is_nullable: bool = False
+    others: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+    parameters: tuple[Value, ...] = ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it reads."""
+        return () if self.value is None else (self.value, *self.others, *self.weights)
+
+    @property
+    def is_holistic(self) -> bool:
+        """Whether it is computed of all values of a group at once."""
+        return self.operator in HOLISTIC
 
     @property
     def is_extreme(self) -> bool:
@@ -355,8 +372,7 @@ class Aggregation:
     @property
     def values(self) -> tuple[int, ...]:
         """The columns of `body` that are aggregated, each once."""
-        found = (each.value for each in self.accumulators if each.value is not None)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(at for each in self.accumulators for at in each.columns))
 
     @property
     def only(self) -> Accumulator:
@@ -375,6 +391,12 @@ class Aggregation:
         found = self.accumulators[0]
         is_extreme = len(self.accumulators) == 1 and found.is_extreme
         return found if is_extreme else None
+
+    @property
+    def holistic(self) -> Accumulator | None:
+        """The accumulator, if it is the only one and holistic."""
+        found = self.accumulators[0]
+        return found if len(self.accumulators) == 1 and found.is_holistic else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +479,21 @@ AnyAggregation = Aggregation | Windowing
 
 
 Folded = TypeVar("Folded")
+
+
+def aggregated_terms(aggregate: AggregateTerm) -> tuple[Term, ...]:
+    """Return what an aggregate is of: terms, and for a holistic one constants; nothing for count.
+
+    >>> aggregated_terms(AggregateTerm("sum", Constant(1), ()))
+    (Constant(value=1, type=None),)
+    """
+    match aggregate.target:
+        case None:
+            return ()
+        case Functor(name=name, arguments=arguments) if name == ARGUMENTS:
+            return arguments
+        case target:
+            return (target,)
 
 
 def subterms(term: Term) -> Iterator[Term]:

@@ -5,6 +5,7 @@
 '(x + 1) * y'
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -19,6 +20,7 @@ from corollary.core.functors.conversions import (
     SINGLE,
     SINGLE_OF_BITS,
 )
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.program import (
     BranchDeclaration,
     Declaration,
@@ -238,6 +240,22 @@ def print_term(term: logic.Term) -> str:
     return logic.fold_term(term, _print)
 
 
+def print_accumulator(accumulator: logic.Accumulator, column: Callable[[int], str]) -> str:
+    """Return an accumulator as an aggregate is written, given the text of each column.
+
+    >>> print_accumulator(logic.Accumulator("sum", 1), lambda at: f"x{at}")
+    'sum x1'
+    >>> print_accumulator(logic.Accumulator("mode", 1, weights=(2,), parameters=(False,)), str)
+    'mode(1, 2, false)'
+    """
+    if accumulator.value is None:
+        return accumulator.operator
+    if not accumulator.is_holistic:
+        return f"{accumulator.operator} {column(accumulator.value)}"
+    values = (print_value(each, None) for each in accumulator.parameters)
+    return f"{accumulator.operator}({', '.join((*map(column, accumulator.columns), *values))})"
+
+
 def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
     match term:
         case logic.Variable(name=name):
@@ -248,6 +266,8 @@ def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
             return print_value(value, type_)
         case logic.AggregateTerm(operator=operator, target=target, body=body):
             goal = "" if target is None else f" {print_term(target)}"
+            if operator in HOLISTIC:
+                goal = f"({', '.join(map(print_term, logic.aggregated_terms(term)))})"
             inner = (
                 _alternatives(body[0].alternatives)
                 if len(body) == 1 and isinstance(body[0], logic.Disjunction)

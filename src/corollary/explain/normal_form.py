@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from corollary.core import logic
 from corollary.core.printer import (
+    print_accumulator,
     print_literal,
     print_relation,
     print_rule,
@@ -39,8 +40,8 @@ def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str,
     head = print_literal(logic.Literal(aggregation.relation, tuple(variables)))
     group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
     values = [
-        f"{print_term(result)} {'is' if each.is_nullable else '='} {each.operator}"
-        f"{'' if each.value is None else f' {print_term(inner[each.value])}'} : {{ {members} }}"
+        f"{print_term(result)} {'is' if each.is_nullable else '='} "
+        f"{print_accumulator(each, lambda at: print_term(inner[at]))} : {{ {members} }}"
         for each, result in zip(aggregation.accumulators, results, strict=True)
     ]
     has_null = any(body.types[group].nullable for group in aggregation.groups)

@@ -450,6 +450,8 @@ def _reactions(active: ActiveRules, name: str) -> str:
 def _accumulators(aggregation: Aggregation) -> str:
     """Return what is computed of each group."""
     return ", ".join(
-        each.operator if each.value is None else f"{each.operator} of column {each.value}"
+        f"{each.operator} of column {' '.join(map(str, each.columns))}"
+        if each.columns
+        else each.operator
         for each in aggregation.accumulators
     )

@@ -54,14 +54,20 @@ def assignment_head(aggregation: Aggregation, row: exact.Head, weight: int) -> e
 
 
 def weighted_aggregation(aggregation: Aggregation, body: str) -> Aggregation:
-    """Return an aggregation over a relation of keys and terms instead of its body."""
+    """Return an aggregation over a relation of keys, terms and numbers instead of its body."""
     length = len(aggregation.groups)
     places = {at: place for place, at in enumerate(aggregation.values, length)}
-    accumulators = tuple(
-        each if each.value is None else replace(each, value=places[each.value])
-        for each in aggregation.accumulators
+    number = length + len(places)
+    accumulators = []
+    for each in aggregation.accumulators:
+        value = None if each.value is None else places[each.value]
+        others = tuple(places[at] for at in each.others)
+        weights = tuple(places[at] for at in each.weights)
+        weights += (number,) if each.is_holistic else ()
+        accumulators.append(replace(each, value=value, others=others, weights=weights))
+    return replace(
+        aggregation, body=body, groups=tuple(range(length)), accumulators=tuple(accumulators)
     )
-    return replace(aggregation, body=body, groups=tuple(range(length)), accumulators=accumulators)
 
 
 def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]:
@@ -125,7 +131,8 @@ def evaluate(
     else:
         steps, source = _read_body(aggregation, draft, state)
     if payload is Payload.VALUES:
-        values = _values(draft, every, found, with_null=aggregation.has_every_group)
+        with_null = aggregation.has_every_group or aggregation.holistic is not None
+        values = _values(draft, every, found, with_null=with_null)
         steps += [*values, plans.Aggregate(target, aggregation, source)]
     else:
         steps.append(plans.Total(found, aggregation, source, is_weighted=is_inlined))

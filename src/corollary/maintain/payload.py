@@ -8,7 +8,7 @@
 | `h•level` | the key of h's groups, level | a group is above all groups that it reads |
 | `a•total` | the keys of a, n, words | the running totals of each group (`core/totals.py`) |
 | `a•digits` | the keys of a, place, digit | the same for floats |
-| `a•values` | the keys of a, value, n | the number of assignments with this value in the group |
+| `a•values` | the keys of a, values, n | the number of assignments with them in the group |
 
 Ranks and counts hold exactly the tuples of p, each once; stairs hold more. The others belong to an
 aggregate a. Of several accumulators, some are kept together: an aggregate falls into *parts*, and
@@ -153,7 +153,7 @@ class Part:
         aggregation: with these accumulators only.
         places: which of the accumulators these are.
         payload: what is kept of them, None if the body or the aggregate itself says it.
-        kept: the relation of payload; the least and the greatest value of a column share one.
+        kept: the relation of payload; parts that are found in the values of a column share one.
     """
 
     aggregation: logic.Aggregation
@@ -168,7 +168,7 @@ class Part:
 
 
 def parts_of(aggregation: logic.Aggregation, program: NormalProgram) -> tuple[Part, ...]:
-    """Return the parts of an aggregate: counts and sums of integers, each float, each extreme."""
+    """Return the parts of an aggregate: counts and sums of integers, each of the others."""
     body = program.relations[aggregation.body]
     return _parts(aggregation, body.types, is_stored=body.is_stored)
 
@@ -178,10 +178,11 @@ def _parts(
 ) -> tuple[Part, ...]:
     together: dict[object, list[int]] = {}
     for place, each in enumerate(aggregation.accumulators):
-        is_alone = each.is_extreme or (each.value is not None and types[each.value].is_float)
+        is_alone = each.is_extreme or each.is_holistic
+        is_alone = is_alone or (each.value is not None and types[each.value].is_float)
         together.setdefault(place if is_alone else None, []).append(place)
     parts: list[Part] = []
-    values: dict[int | None, str] = {}
+    values: dict[tuple[int, ...], str] = {}
     for number, places in enumerate(together.values(), 1):
         accumulators = tuple(aggregation.accumulators[at] for at in places)
         is_whole = len(together) == 1
@@ -194,7 +195,7 @@ def _parts(
         payload = _part_payload(part, types, is_stored=is_stored, is_whole=is_whole)
         kept = working_relation(name, payload) if payload else ""
         if payload is Payload.VALUES:
-            kept = values.setdefault(part.only.value, kept)
+            kept = values.setdefault(part.values, kept)
         parts.append(Part(part, tuple(places), payload, kept))
     return tuple(parts)
 
@@ -204,10 +205,11 @@ def _part_payload(
 ) -> Payload | None:
     """Return what is kept of a part.
 
-    A count alone is its own total. The least and the greatest value of a group are found in the
-    body, or beside the aggregate where the body is not stored.
+    A count alone is its own total. The least and the greatest value of a group, and what is
+    computed of all its values, are found in the body, or beside the aggregate where the body is not
+    stored.
     """
-    if part.extreme is not None:
+    if part.extreme is not None or part.holistic is not None:
         return None if is_stored else Payload.VALUES
     if not part.values:
         return None if is_whole else Payload.TOTAL
@@ -277,13 +279,15 @@ def payload_relations_of(program: NormalProgram) -> dict[str, Relation]:
 
 def _more_columns(role: Payload, terms: Sequence[Type]) -> tuple[str, ...]:
     """Return the columns that the payload of an aggregate has after the keys."""
-    return ("value", "n") if role is Payload.VALUES else total_columns(terms)
+    if role is not Payload.VALUES:
+        return total_columns(terms)
+    return (*("value" if len(terms) == 1 else f"value{at}" for at in range(len(terms))), "n")
 
 
 def _more_types(role: Payload, terms: Sequence[Type]) -> tuple[Type, ...]:
     """Return the types of these columns."""
     if role is Payload.VALUES:
-        return (terms[0], NUMBER)
+        return (*terms, NUMBER)
     return (NUMBER,) * len(total_columns(terms))
 
 

@@ -21,7 +21,13 @@ from corollary.core.logic import (
     Wildcard,
     Windowing,
 )
-from corollary.core.printer import print_clause, print_condition, print_literal, print_term
+from corollary.core.printer import (
+    print_accumulator,
+    print_clause,
+    print_condition,
+    print_literal,
+    print_term,
+)
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
 from corollary.core.titles import title_of
 from corollary.core.types import Type
@@ -226,8 +232,8 @@ class Wording:
         keys, results = slots[: len(aggregation.groups)], slots[len(aggregation.groups) :]
         bodies, group = self._bodies(aggregation), self.group_text(literal.relation, keys)
         asked = [
-            f"{print_term(value)} = {each.operator}"
-            f"{'' if each.value is None else f' {_term(bodies[0], each.value)}'} : {group}"
+            f"{print_term(value)} = "
+            f"{print_accumulator(each, lambda at: _term(bodies[0], at))} : {group}"
             for each, value in zip(aggregation.accumulators, results, strict=True)
             if len(results) == 1 or not isinstance(value, Wildcard)
         ]

@@ -82,8 +82,8 @@ def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, 
     """Return what an aggregation computes of a body."""
     if isinstance(aggregation, logic.Aggregation):
         first, *others = aggregation.accumulators
-        more = ((each.operator, each.value) for each in others)
-        known = first.operator, body, aggregation.groups, first.value, *more
+        more = ((each.operator, each.value, *_holistic(each)) for each in others)
+        known = first.operator, body, aggregation.groups, first.value, *_holistic(first), *more
         return (*known, "nullable") if first.is_nullable else known
     return (
         body,
@@ -92,6 +92,13 @@ def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, 
         aggregation.functions,
         aggregation.top,
     )
+
+
+def _holistic(accumulator: logic.Accumulator) -> tuple[object, ...]:
+    """Return what holistic accumulators have beside a column."""
+    if not accumulator.is_holistic:
+        return ()
+    return accumulator.others, accumulator.weights, accumulator.parameters
 
 
 def _definition(name: str, program: NormalProgram, known: Mapping[str, str]) -> str:

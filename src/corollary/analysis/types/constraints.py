@@ -23,6 +23,7 @@ from corollary.core import logic
 from corollary.core.engine import check_deadline
 from corollary.core.functors.catalog import FUNCTORS, read_time_format, signature_of
 from corollary.core.functors.conversions import CAST
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import ANY, INTEGRAL, ORDERED, FunctorSpec, Kinds
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
@@ -37,6 +38,12 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
     "mean": frozenset({Kind.FLOAT}),
 }
 """The aggregates whose result has another type than what is aggregated."""
+
+_HOLISTIC_KINDS: dict[tuple[str, int], Kinds] = {
+    **dict.fromkeys((("bit_and", 0), ("bit_or", 0), ("bit_xor", 0)), INTEGRAL),
+    ("listagg", 0): _SYMBOL,
+}
+"""What holistic aggregates are of, where it is not anything that has an order."""
 
 RecordTerm = tuple[logic.Functor, int, tuple[int, ...]]
 """A record as it is written, its node and those of its fields."""
@@ -458,6 +465,8 @@ class _ClauseConstraints:
 
     def _aggregate(self, term: logic.AggregateTerm) -> int:
         self._body(term.body)
+        if term.operator in HOLISTIC:
+            return self._holistic(term)
         target = None if term.target is None else self._term(term.target)
         kinds = _AGGREGATE_RESULTS.get(term.operator)
         reason = Reason(f"the result of `{term.operator}`", term.span) if kinds else None
@@ -466,6 +475,25 @@ class _ClauseConstraints:
             taken = NUMERIC if term.operator in ("sum", "mean") else ORDERED
             if self._take(term.target, target, term.operator, taken) and not kinds:
                 self._unifier.unify_domains(target, result)
+        return result
+
+    def _holistic(self, term: logic.AggregateTerm) -> int:
+        terms = logic.aggregated_terms(term)
+        columns = [each for each in terms if not isinstance(each, logic.Constant)]
+        nodes = list(map(self._term, columns))
+        wanted, typed_by = HOLISTIC[term.operator], HOLISTIC[term.operator].typed_by
+        for at, (each, node) in enumerate(zip(columns, nodes, strict=True)):
+            taken = _HOLISTIC_KINDS.get((term.operator, at), ORDERED)
+            if typed_by is None:
+                taken = frozenset({Kind.FLOAT})
+            if at == wanted.columns:  # how often a row counts
+                taken = frozenset({Kind.NUMBER})
+            self._take(each, node, term.operator, taken)
+        if typed_by is None:
+            reason = Reason(f"the result of `{term.operator}`", term.span)
+            return self._unifier.new_node(frozenset({Kind.FLOAT}), reason)
+        result = self._unifier.new_node(ANY, None)
+        self._unifier.unify_domains(nodes[typed_by], result)
         return result
 
     def _report(self, finding: Diagnostic) -> None:

@@ -24,6 +24,7 @@ from corollary.analysis.types.scales import scales
 from corollary.core import logic
 from corollary.core.engine import check_deadline
 from corollary.core.functors.conversions import CAST, SAME_BITS
+from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
@@ -203,6 +204,13 @@ class _ClauseAnnotator:
         self._report(Diagnostic("C0326", message, term.span, note))
         return value
 
+    def _columns(self, arguments: logic.Functor) -> tuple[logic.Term, ...]:
+        """Return the arguments of a holistic aggregate; constants are its own, not values."""
+        return tuple(
+            each if isinstance(each, logic.Constant) else self._term(each)
+            for each in arguments.arguments
+        )
+
     def _leaf(
         self, term: logic.Variable | logic.Wildcard | logic.Constant | logic.AggregateTerm
     ) -> logic.Term:
@@ -217,7 +225,10 @@ class _ClauseAnnotator:
                 return self._constant(term)
             case logic.AggregateTerm(operator=operator, target=target, body=body):
                 items = self._body(body)
-                of = None if target is None else self._term(target)
+                if isinstance(target, logic.Functor) and target.name == ARGUMENTS:
+                    of: logic.Term | None = replace(target, arguments=self._columns(target))
+                else:
+                    of = None if target is None else self._term(target)
                 type_ = self._type(next(self.nodes))
                 if operator == "sum" and type_ is not None and type_.is_decimal:
                     type_ = replace(type_, precision=DECIMAL_MAX_DIGITS)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
+from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Nullness, Word, define
 from corollary.core.functors.times import day_number
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
@@ -168,6 +169,7 @@ def internal() -> Iterable[FunctorSpec]:
     yield define(f"{CHECKED_SUM}(x: numeric)", is_fallible=True, readable="x", exact="x")
     yield define(f"{COUNTER}() -> number", is_reserved=True)
     yield define(f"{WINDOW}(text: symbol, values?: any, …)", nullness=Nullness.ALWAYS)
+    yield define(f"{ARGUMENTS}(values: any, …)", nullness=Nullness.ALWAYS)
     yield define(f"{CAST}(x: any, type: symbol) -> first", is_reserved=True)
     yield define(f"{SINGLE}(x: float) -> float", is_fallible=True, word=Word.CLOSED)
     yield define(f"{SINGLE_OF_BITS}(x: number) -> float", word=Word.CLOSED)

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from corollary.core import logic
 from corollary.core.functors.conversions import CAST
+from corollary.core.functors.holistic import ARGUMENTS, HOLISTIC
 from corollary.core.states import State
 from corollary.core.syntax import PRECEDENCE, PREFIX_PRECEDENCE, PREFIXES, RIGHT_ASSOCIATIVE
 from corollary.core.types import NIL, PLAIN_BRANCH, SYMBOL, UNSIGNED
@@ -171,6 +172,23 @@ class ClauseBuilder:
             message = "The aggregate `count` counts tuples and takes no term."
             raise InputError.of("C0101", message, goal.span, "write `count : { p(x) }`")
         return logic.AggregateTerm(operator.text, goal, items, span=span)
+
+    def holistic(
+        self, operator: Lexeme, arguments: BracketedList, body: BracketedList
+    ) -> logic.AggregateTerm:
+        items = tuple(item for item in body.items if isinstance(item, logic.BodyItem))
+        terms, wanted = _terms(arguments), HOLISTIC[operator.text]
+        constants = [each for each in terms if isinstance(each, logic.Constant)]
+        # One more column says how often a row counts.
+        extra = len(terms) - len(constants) - wanted.columns
+        if extra not in (0, 1) or len(constants) != wanted.parameters:
+            columns = "one column" if wanted.columns == 1 else f"{wanted.columns} columns"
+            also = f" and {wanted.parameters} literals" if wanted.parameters else ""
+            message = f"The aggregate `{operator.text}` is of {columns}{also}."
+            raise InputError.of("C0101", message, operator.span, "see docs/language.md")
+        target = logic.Functor(ARGUMENTS, terms, span=arguments.span)
+        span = span_between(operator.span, body.span)
+        return logic.AggregateTerm(operator.text, target, items, span=span)
 
     def aggregate_body(self, start: Lexeme, body: Body, end: Lexeme) -> BracketedList:
         return BracketedList(body, span_between(start.span, end.span))

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.conversions import COUNTER
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import Value
 from corollary.core.syntax import (
     EXTREMES,
@@ -181,7 +182,7 @@ def tokenise(
     written = _without_annotations(_scan(expanded, diagnostics), diagnostics)
     scanned = list(_mark_is(_join_questions(written)))
     lexemes = list(_join_signs(scanned, diagnostics))
-    if any(map(_is_open, lexemes)):
+    if any(_is_open(each) or each.text in HOLISTIC for each in lexemes):
         lexemes = _CallMarker(lexemes, is_body).marked()
     return list(_mark_qualifiers(list(_mark_stateful(list(_mark_brackets(lexemes))))))
 
@@ -387,7 +388,16 @@ class _CallMarker:
             if is_named and self._type(index + 1) == "LPAR" and self._is_call(index):
                 name = _ALIASES.get(lexeme.text, lexeme.text)
                 self._lexemes[index] = replace(lexeme, type="FUNCTION", text=name, value=name)
+            elif self._is_holistic(index, lexeme):
+                self._lexemes[index] = replace(lexeme, type="HOLISTIC")
         return self._lexemes
+
+    def _is_holistic(self, index: int, lexeme: Lexeme) -> bool:
+        """Whether a word is that of an aggregate, as in `v = var_pop(x) : { p(x) }`."""
+        if lexeme.type != "IDENT" or lexeme.text not in HOLISTIC:
+            return False
+        closing = self._closing.get(index + 1)
+        return closing is not None and self._type(closing + 1) == "_COLON"
 
     def _type(self, index: int) -> str:
         return self._lexemes[index].type if 0 <= index < len(self._lexemes) else ""

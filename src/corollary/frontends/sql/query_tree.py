@@ -74,6 +74,7 @@ class AggregateCall:
 
     Attributes:
         condition: that of `FILTER (WHERE …)`.
+        parameters: the constants of a holistic aggregate.
     """
 
     name: str
@@ -82,6 +83,7 @@ class AggregateCall:
     is_distinct: bool = False
     condition: "Expression | None" = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    parameters: tuple[Value, ...] = ()
 
 
 class FrameBound(StrEnum):

@@ -11,6 +11,8 @@ evaluation of the group would give. The least and the greatest value are not add
     A(g) = best of A_old(g) and the values that came                   where g is not lost
     A(g) = best value of g in NEW                                      where g is lost
 
+Holistic aggregates, such as a median, are computed of all values of the touched groups in NEW.
+
 | symbol | name here |
 |---|---|
 | δ(g, v) | `a•difference`, whose last column is the number |
@@ -21,8 +23,8 @@ evaluation of the group would give. The least and the greatest value are not add
 | A_new(g), A_old(g) for changed groups | `a•now`, `a•was` |
 
 Accumulators that are kept together are a part (`maintain/payload.py`): counts and sums of integers,
-a sum of floats, an extreme. Of several parts, each says what it has for the touched groups, and the
-record is their join by key.
+a sum of floats, an extreme, a holistic one. Of several parts, each says what it has for the touched
+groups, and the record is their join by key.
 
 The body of an aggregate is mostly a relation that rewriting made of one conjunction. It is not
 stored: the changed assignments come straight from its rule (`maintain/exact.py`). Of any other
@@ -188,6 +190,8 @@ class _Groups:
         for part in parts:
             if part.aggregation.extreme is not None:
                 more, now = self._best(part, added)
+            elif part.aggregation.holistic is not None:
+                more, now = self._of_all_values(part, added)
             else:
                 more, now = self._add_totals(part)
                 if part.aggregation.values:
@@ -224,22 +228,12 @@ class _Groups:
         term = draft.types[self.aggregation.body][term_at]
         value, count = Variable("value'", term), Variable("count'", NUMBER)
         row, is_greatest = (*keys, value), accumulator.operator == "max"
-        changed, steps = self._changed(part, value, count)
-        if part.payload is None:
-            columns: list[Slot] = [Wildcard()] * len(draft.types[self.aggregation.body])
-            for at, key in zip(self.aggregation.groups, keys, strict=True):
-                columns[at] = key
-            columns[term_at] = value
-            literal = Literal(self.aggregation.body, tuple(columns))
-            values = Goal(literal, Reference(literal.relation), Extreme(term_at, is_greatest))
-        else:
-            kept = totals_relation(draft, part)
-            if kept not in added:
-                outdated = self.working("outdated", term, NUMBER, part=part)
-                steps.append(_accumulate(draft, kept, changed, outdated, 1))
-                added.add(kept)
-            extreme = Extreme(len(keys), is_greatest)
-            values = Goal(Literal(kept, (*row, count)), Reference(kept), extreme)
+        changed, steps = self._changed(part, (value,), count)
+        place = term_at
+        if part.payload is not None:
+            steps += self._keep(part, changed, added)
+            place = len(keys)
+        values = replace(self._values(part, (value,), count), extreme=Extreme(place, is_greatest))
         came = working_goal(changed, (*row, count))
         slots: list[Slot] = [*keys, *(Wildcard() for _ in self.values)]
         slots[len(keys) + part.places[0]] = value
@@ -266,21 +260,66 @@ class _Groups:
         return [*steps, *draft.derive(best, bodies), found], now
 
     def _changed(
-        self, part: Part, value: Variable, count: Variable
+        self, part: Part, values: Sequence[Variable], count: Variable
     ) -> tuple[str, list[plans.Step]]:
         """Return the changed values of a part, each with a number, and the steps that find them."""
-        is_asked = not (value.type and value.type.nullable) or part.only.is_nullable
+        types = [each.type for each in values if each.type is not None]
+        is_asked = part.only.is_nullable or part.only.is_holistic
+        is_asked = is_asked or not any(each.nullable for each in types)
         if is_asked and self.aggregation.values == part.aggregation.values:
             return self.difference, []
         draft, length = self.draft, len(self.keys)
-        assert value.type is not None
-        changed = self.working("changed", value.type, NUMBER, part=part)
+        changed = self.working("changed", *types, NUMBER, part=part)
         row: list[Slot] = [*draft.variables(self.difference)[:-1], count]
-        row[length + self.aggregation.values.index(part.aggregation.values[0])] = value
+        for at, value in zip(part.aggregation.values, values, strict=True):
+            row[length + self.aggregation.values.index(at)] = value
         lead = Goal(Literal(self.difference, tuple(row)), Reference(self.difference))
-        tests = () if is_asked else (Condition("=", value, value),)
-        body = Body((*self.keys, value, count), (lead,), tests, NO_RULE, lead, is_bag=True)
+        tests = () if is_asked else tuple(Condition("=", each, each) for each in values)
+        body = Body((*self.keys, *values, count), (lead,), tests, NO_RULE, lead, is_bag=True)
         return changed, draft.derive(changed, [body], reduce=plans.Reduce.SUM)
+
+    def _keep(self, part: Part, changed: str, added: set[str]) -> list[plans.Step]:
+        """Return the step that adds a change to the values of a part, if it is not added yet."""
+        kept = totals_relation(self.draft, part)
+        if kept in added:
+            return []
+        added.add(kept)
+        types = self.draft.types[kept][len(self.keys) :]
+        outdated = self.working("outdated", *types, part=part)
+        return [_accumulate(self.draft, kept, changed, outdated, 1)]
+
+    def _values(self, part: Part, values: Sequence[Variable], count: Variable) -> Goal:
+        """Return the literal of the values of a part in NEW: of the body, or of those kept."""
+        if part.payload is not None:
+            kept = totals_relation(self.draft, part)
+            return Goal(Literal(kept, (*self.keys, *values, count)), Reference(kept))
+        body = self.aggregation.body
+        columns: list[Slot] = [Wildcard()] * len(self.draft.types[body])
+        places = (*self.aggregation.groups, *part.aggregation.values)
+        for at, variable in zip(places, (*self.keys, *values), strict=True):
+            columns[at] = variable
+        return Goal(Literal(body, tuple(columns)), Reference(body))
+
+    # --- all values ----------------------------------------------------------------------------
+
+    def _of_all_values(self, part: Part, added: set[str]) -> tuple[list[plans.Step], str]:
+        """Return the steps that compute a holistic aggregate, and where its values are."""
+        draft, body = self.draft, self.draft.types[self.aggregation.body]
+        types = [body[at] for at in part.aggregation.values]
+        values = [Variable(f"value{at}'", type_) for at, type_ in enumerate(types)]
+        count, number = Variable("count'", NUMBER), Constant(1, NUMBER)
+        steps: list[plans.Step] = []
+        if part.payload is not None:
+            changed, steps = self._changed(part, values, count)
+            steps += self._keep(part, changed, added)
+        lead = working_goal(self.working("touched"), self.keys)
+        row = (*self.keys, *values, number if part.payload is None else count)
+        goals = lead, self._values(part, values, count)
+        members = self.working("members", *types, NUMBER, part=part)
+        found = Body(row, goals, (), NO_RULE, lead, is_bag=True)
+        steps += draft.derive(members, [found], reduce=plans.Reduce.SUM)
+        now, own = self._now(part), weighted_aggregation(part.aggregation, members)
+        return [*steps, plans.Aggregate(now, own, Reference(members))], now
 
     # --- steps that all have in common ---------------------------------------------------------
 

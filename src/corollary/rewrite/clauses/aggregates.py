@@ -25,6 +25,7 @@ from corollary.analysis.grouped_recursion import grouped_recursion
 from corollary.analysis.traverse import all_variables
 from corollary.core import logic
 from corollary.core.functors.conversions import CHECKED_SUM
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
@@ -33,8 +34,8 @@ from corollary.rewrite.clauses.disjunctions import alternatives
 from corollary.rewrite.clauses.group_reads import GroupReads
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
-AggregationInput = tuple[str, tuple[int, ...], int | None]
-"""The relation to aggregate, its group columns and its value column."""
+AggregationInput = tuple[str, tuple[int, ...], tuple[int, ...]]
+"""The relation to aggregate, its group columns and its value columns."""
 
 
 def aggregates(unit: TranslationUnit) -> None:
@@ -108,7 +109,8 @@ class _Lifting:
                 logic.Comparison("=", result, value),
             )
         yield rest.with_items((*rest.items, *read), "aggregates")
-        if aggregate.operator in logic.ZERO_IF_EMPTY or lifted.is_nullable:
+        may_be_empty = aggregate.operator in logic.ZERO_IF_EMPTY or lifted.is_nullable
+        if may_be_empty and not _has_member(lifted, rest):
             default = logic.Constant(None if lifted.is_nullable else 0, result.type)
             zero = logic.Comparison("is" if lifted.is_nullable else "=", result, default)
             none = logic.Negation(logic.Atom(lifted.relation, (*keys, logic.Wildcard())))
@@ -145,19 +147,19 @@ class _Lifting:
             logic.Variable(k.name, types[at]) for k, at in zip(lifted.keys, body[1], strict=True)
         )
         self._declare(target, (*slots, result))
-        relation, groups, value = body
+        relation, groups, values = body
         keeps_null = is_nullable and aggregate.operator != "mean"
-        accumulators = (logic.Accumulator(aggregate.operator, value, keeps_null),)
+        accumulator = _accumulator(aggregate, values, keeps_null)
         origin = conjunction.origin.with_pass("aggregates")
         self._unit.aggregations.append(
-            logic.Aggregation(target, relation, groups, accumulators, origin)
+            logic.Aggregation(target, relation, groups, (accumulator,), origin)
         )
         self._lifted[id(aggregate)] = lifted
         return lifted
 
     def _make_body(self, lifted: _LiftedAggregate, rest: Conjunction) -> AggregationInput:
         """Make the relation of the body's assignments, and say how to aggregate it."""
-        keys, target = lifted.keys, lifted.aggregate.target
+        keys, targets = lifted.keys, _targets(lifted.aggregate)
         bodies = [self._without_wildcards(e, rest) for e in alternatives(lifted.aggregate.body)]
         variable_sets = [frozenset(outer_variables(items)) for items in bodies]
         every = (variable for items in bodies for variable in outer_variables(items))
@@ -166,10 +168,13 @@ class _Lifting:
             logic.Variable(column.name, _column_type(column, variable_sets, keys))
             for column in columns
         ]
-        value = columns.index(target) if isinstance(target, logic.Variable) else None
+        values: list[int] = []
         arguments: list[logic.Term] = [*columns]
-        if target is not None and value is None:
-            value = len(columns)
+        for target in targets:
+            if isinstance(target, logic.Variable):
+                values.append(columns.index(target))
+                continue
+            values.append(len(arguments))
             arguments.append(target)
             slots.append(logic.Variable("value", _type(target)))
         # Assignments to different variables are different: one more column distinguishes them.
@@ -204,7 +209,7 @@ class _Lifting:
             self._bodies.append(
                 Conjunction(head, body, origin, rest.fresh, is_null_safe=is_null_safe)
             )
-        return relation, tuple(range(len(keys))), value
+        return relation, tuple(range(len(keys))), tuple(values)
 
     def _without_wildcards(
         self, items: tuple[logic.BodyItem, ...], rest: Conjunction
@@ -327,6 +332,31 @@ def _substitute(
     return replace(conjunction, head=head, items=tuple(each for each in items if each != trivial))
 
 
+def _has_member(lifted: _LiftedAggregate, rest: Conjunction) -> bool:
+    """Whether a literal beside an aggregate says that its group is not empty, null or not.
+
+    Without this, n aggregates of SQL would be 2^n conjunctions, of which all but one are dropped
+    later (`rewrite/clauses/implied.py`).
+    """
+    body, keys = lifted.aggregate.body, {key.name for key in lifted.keys}
+    if not rest.is_null_safe or len(body) != 1 or not isinstance(body[0], logic.Atom):
+        return False
+    member = body[0]
+    names = [each.name for each in member.arguments if isinstance(each, logic.Variable)]
+    free = {name for name in names if name not in keys and names.count(name) == 1}
+
+    def agrees(asked: logic.Term, given: logic.Term) -> bool:
+        is_free = isinstance(asked, logic.Variable) and asked.name in free
+        return is_free or isinstance(asked, logic.Wildcard) or asked == given
+
+    return any(
+        isinstance(item, logic.Atom)
+        and (item.relation, item.state, item.sign) == (member.relation, member.state, member.sign)
+        and all(map(agrees, member.arguments, item.arguments))
+        for item in rest.items
+    )
+
+
 def _keys(rest: Conjunction, aggregate: logic.AggregateTerm) -> tuple[logic.Variable, ...]:
     outside = {variable.name for variable in outer_variables(rest.items)}
     keys: dict[str, logic.Variable] = {}
@@ -350,13 +380,32 @@ def _direct(lifted: _LiftedAggregate) -> AggregationInput | None:
         each.name: at for at, each in enumerate(atom.arguments) if isinstance(each, logic.Variable)
     }
     groups = tuple(place[key.name] for key in keys)
-    match aggregate.target:
-        case None:
-            return atom.relation, groups, None
-        case logic.Variable(name=name) if name in place:
-            return atom.relation, groups, place[name]
-        case _:
-            return None
+    targets = [each.name for each in _targets(aggregate) if isinstance(each, logic.Variable)]
+    if len(targets) < len(_targets(aggregate)) or not set(targets) <= set(place):
+        return None
+    return atom.relation, groups, tuple(place[name] for name in targets)
+
+
+def _targets(aggregate: logic.AggregateTerm) -> list[logic.Term]:
+    """Return what is aggregated of each assignment."""
+    found = logic.aggregated_terms(aggregate)
+    if aggregate.operator not in HOLISTIC:
+        return list(found)
+    return [each for each in found if not isinstance(each, logic.Constant)]
+
+
+def _accumulator(
+    aggregate: logic.AggregateTerm, values: tuple[int, ...], keeps_null: bool
+) -> logic.Accumulator:
+    """Return the accumulator of an aggregate of some columns."""
+    operator = aggregate.operator
+    if operator not in HOLISTIC:
+        return logic.Accumulator(operator, values[0] if values else None, keeps_null)
+    terms = logic.aggregated_terms(aggregate)
+    parameters = tuple(each.value for each in terms if isinstance(each, logic.Constant))
+    count = HOLISTIC[operator].columns
+    others, weights = values[1:count], values[count:]
+    return logic.Accumulator(operator, values[0], keeps_null, others, weights, parameters)
 
 
 def _column_type(

@@ -1,15 +1,19 @@
 """Aggregates: their arguments, types, and where they may stand."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 from sqlglot import exp
 
-from corollary.core.functors.spec import TRUTH
-from corollary.core.types import DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
+from corollary.core.functors.holistic import HOLISTIC
+from corollary.core.functors.spec import DOUBLE, INTEGRAL, TEXT, TRUTH
+from corollary.core.logic import Value
+from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
+from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
-from corollary.frontends.sql.binder.functions.arguments import fitted, numeric
+from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
 from corollary.frontends.sql.binder.values.conversions import as_known, is_untyped
-from corollary.frontends.sql.binder.values.operators import Site, connect
+from corollary.frontends.sql.binder.values.operators import Site, connect, negate
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -31,14 +35,27 @@ AGGREGATES = {
     "some": "max",
     "any": "max",
     "count_if": "count",
+    "regr_count": "count",
+    "regr_avgx": "avg",
+    "regr_avgy": "avg",
+    **{name: name for name in HOLISTIC},
+    "variance": "var_samp",
+    "std": "stddev_samp",
+    "stddev": "stddev_samp",
+    "median": "percentile_cont",
+    "percentile": "percentile_cont",
+    "string_agg": "listagg",
 }
 """The aggregates by their names; those of conditions are the smallest and the largest one."""
 
 _CONDITIONS = frozenset({"bool_and", "every", "bool_or", "some", "any", "count_if"})
+_PAIRS = frozenset({"regr_count", "regr_avgx", "regr_avgy"})
+_ORDERED = frozenset({"percentile_cont", "percentile_disc"})
+"""Aggregates of what `WITHIN GROUP (ORDER BY …)` names; others may have it."""
 
 
 def aggregate_call(
-    context: ExpressionContext, node: exp.Anonymous, condition: exp.Expr | None
+    context: ExpressionContext, node: exp.Anonymous | exp.WithinGroup, condition: exp.Expr | None
 ) -> Expression:
     """Return an aggregate; `condition` is that of FILTER."""
     session = context.session
@@ -60,16 +77,26 @@ def aggregate_call(
 
 
 def read_aggregate(
-    context: ExpressionContext, node: exp.Anonymous, tests: list[Expression]
+    context: ExpressionContext, node: exp.Anonymous | exp.WithinGroup, tests: list[Expression]
 ) -> AggregateCall:
     """Return an aggregate whose arguments are bound in a context, with the conditions of FILTER."""
-    session, name = context.session, name_of(node)
+    session, order = context.session, None
+    if isinstance(node, exp.WithinGroup):
+        session.check(node, "this", "expression")
+        node, order = node.this, node.expression
+    name = name_of(node)
     session.check(node, "this", "expressions")
     parts, is_distinct = list(node.expressions), False
     if len(parts) == 1 and isinstance(parts[0], exp.Distinct):
         session.check(parts[0], "expressions")
         parts, is_distinct = list(parts[0].expressions), True
     site = context.site(node, *parts, name=name)
+    if AGGREGATES[name] in HOLISTIC:
+        call = _Holistic(context, name, parts, order, site).read()
+        test = connect("and", tests, site.span) if tests else None
+        return replace(call, is_distinct=is_distinct, condition=test)
+    if order is not None:
+        raise site.error("C1310", f"`{name}` does not take WITHIN GROUP.", "leave it out")
     arguments = _arguments(context, name, parts, site)
     if name == "count" and not is_distinct:
         arguments = _countable(arguments)
@@ -91,6 +118,8 @@ def _arguments(
     if name == "count" and is_star and isinstance(parts[0].parent, exp.Anonymous):
         context.session.check(parts[0])
         return ()
+    if name in _PAIRS:
+        return _pair(context, name, parts, site)
     if not parts or (len(parts) > 1 and name != "count"):
         raise site.error("C1306", f"`{name}` takes one argument.", f"write `{name}(x)`")
     for part in parts:
@@ -104,12 +133,30 @@ def _arguments(
         return (numeric(values[0], site),)
     if name == "count":
         return tuple(_typed(value) for value in values)
-    value = as_known(values[0])
-    if is_untyped(value):
+    return (_with_type(values[0], name, site),)
+
+
+def _with_type(value: Expression, name: str, site: Site) -> Expression:
+    known = as_known(value)
+    if is_untyped(known):
         raise site.error(
             "C1307", f"`{name}` of NULL has no type.", "cast it, as in `CAST(NULL AS INT)`"
         )
-    return (value,)
+    return known
+
+
+def _pair(
+    context: ExpressionContext, name: str, parts: list[exp.Expr], site: Site
+) -> tuple[Expression, ...]:
+    """Return what is aggregated of pairs `(y, x)` both of which are there."""
+    if len(parts) != 2:
+        raise site.error("C1306", f"`{name}` takes two arguments.", f"write `{name}(y, x)`")
+    y, x = (numeric(context.bind(part), site) for part in parts)
+    if name == "regr_count":
+        return y, x
+    value, other = (x, y) if name == "regr_avgx" else (y, x)
+    is_missing = FunctionCall("is_null", (other,), BOOL, site.span)
+    return (filtered(value, negate(is_missing, site.span)),)
 
 
 def counts_nothing(call: AggregateCall) -> bool:
@@ -147,6 +194,109 @@ def _result(functor: str, arguments: tuple[Expression, ...]) -> Type:
     if functor == "avg":
         return FLOAT.with_null(type_.nullable)
     return type_
+
+
+_Read = tuple[list[Expression], tuple[Value, ...]]
+"""The arguments of an aggregate, and its constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Holistic:
+    """Reads an aggregate of the bag of values."""
+
+    context: ExpressionContext
+    name: str
+    parts: list[exp.Expr]
+    order: exp.Expr | None
+    site: Site
+
+    def read(self) -> AggregateCall:
+        """Return the aggregate; what its order names is an argument."""
+        operator, site = AGGREGATES[self.name], self.site
+        arguments = [self.context.bind(part) for part in self.parts]
+        parameters: tuple[Value, ...] = ()
+        match operator:
+            case "percentile_cont" | "percentile_disc":
+                values, parameters = self._percentile(arguments)
+                values = [fitted(values[0], DOUBLE, site)]
+            case "mode":
+                values, parameters = self._mode(arguments)
+            case "listagg":
+                values, parameters = self._listagg(arguments)
+            case "max_by" | "min_by":
+                value, by = self._counted(arguments, 2, "x, y")
+                values = [self._known(by), self._known(value)]
+            case "bit_and" | "bit_or" | "bit_xor":
+                values = [fitted(each, INTEGRAL, site) for each in self._counted(arguments, 1, "x")]
+            case _:
+                count = HOLISTIC[operator].columns
+                given = self._counted(arguments, count, "x" if count == 1 else "y, x")
+                values = [fitted(numeric(each, site), DOUBLE, site) for each in given]
+        typed_by = HOLISTIC[operator].typed_by
+        type_ = FLOAT if typed_by is None else values[typed_by].type
+        span = site.span
+        return AggregateCall(
+            operator, tuple(values), type_.with_null(True), span=span, parameters=parameters
+        )
+
+    def _percentile(self, arguments: list[Expression]) -> _Read:
+        """Return what is ordered, the share of rows before it, and whether the order descends."""
+        if self.name == "median":
+            return self._counted(arguments, 1, "x"), (0.5, False)
+        if self.name in _ORDERED:
+            share = self._counted(arguments, 1, "0.5", " WITHIN GROUP (ORDER BY x)")[0]
+            value, is_descending = self._ordered(" WITHIN GROUP (ORDER BY x)")
+        else:
+            value, share = self._counted(arguments, 2, "x, 0.5")
+            is_descending = False
+        number = share.value if isinstance(share, ConstantValue) else None
+        if not isinstance(number, int | float | Decimal) or not 0 <= number <= 1:
+            message = f"`{self.name}` needs a literal number from 0 to 1."
+            raise self.site.error("C1306", message, "write one such as 0.5")
+        return [value], (float(number), is_descending)
+
+    def _mode(self, arguments: list[Expression]) -> _Read:
+        if not arguments:
+            value, is_descending = self._ordered(" WITHIN GROUP (ORDER BY x)")
+            return [value], (is_descending,)
+        if len(arguments) == 2 and isinstance(arguments[1], ConstantValue):
+            arguments = arguments[:1]
+        return [self._known(each) for each in self._counted(arguments, 1, "x")], (False,)
+
+    def _listagg(self, arguments: list[Expression]) -> _Read:
+        form = " WITHIN GROUP (ORDER BY x)"
+        separator = literal_text(arguments.pop(), self.site) if len(arguments) == 2 else ""
+        text = fitted(self._counted(arguments, 1, "x, ', '", form)[0], TEXT, self.site)
+        key, is_descending = self._ordered(form, "x, ', '")
+        return [text, key], (separator, is_descending)
+
+    def _ordered(self, form: str, example: str = "0.5") -> tuple[Expression, bool]:
+        """Return what WITHIN GROUP orders by, and whether it descends."""
+        items = [] if self.order is None else self.order.expressions
+        if len(items) != 1:
+            wanted = "needs an order" if not items else "takes an order by one column"
+            example = "" if self.name == "mode" else example
+            note = f"write `{self.name}({example}){form}`"
+            raise self.site.error("C1306", f"`{self.name}` {wanted}.", note)
+        (item,) = items
+        is_descending = isinstance(item, exp.Ordered) and bool(item.args.get("desc"))
+        value = self.context.bind(item.this if isinstance(item, exp.Ordered) else item)
+        return self._known(value), is_descending
+
+    def _counted(
+        self, arguments: list[Expression], count: int, example: str, form: str = ""
+    ) -> list[Expression]:
+        if len(arguments) != count:
+            wanted = "one argument" if count == 1 else "two arguments"
+            note = f"write `{self.name}({example}){form}`"
+            raise self.site.error("C1306", f"`{self.name}` takes {wanted}.", note)
+        if self.order is not None and not form:
+            note = f"write `{self.name}({example})`"
+            raise self.site.error("C1310", f"`{self.name}` does not take WITHIN GROUP.", note)
+        return arguments
+
+    def _known(self, value: Expression) -> Expression:
+        return _with_type(value, self.name, self.site)
 
 
 def filtered(value: Expression, test: Expression) -> Expression:

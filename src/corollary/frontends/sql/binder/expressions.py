@@ -461,11 +461,18 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_filter(self, node: exp.Filter) -> Expression:
         self.session.check(node, "this", "expression")
-        if not isinstance(node.this, exp.Anonymous) or name_of(node.this) not in AGGREGATES:
+        called = node.this.this if isinstance(node.this, exp.WithinGroup) else node.this
+        if not isinstance(called, exp.Anonymous) or name_of(called) not in AGGREGATES:
             note = "write FILTER after an aggregate, as in `sum(x) FILTER (WHERE …)`"
             raise self.session.error("C1310", "`FILTER` belongs to an aggregate.", node, note)
         self.session.check(node.args["expression"], "this")
         return aggregate_call(self, node.this, node.args["expression"].this)
+
+    def _visit_withingroup(self, node: exp.WithinGroup) -> Expression:
+        if not isinstance(node.this, exp.Anonymous) or name_of(node.this) not in AGGREGATES:
+            note = "write it after an aggregate, as in `mode() WITHIN GROUP (ORDER BY x)`"
+            raise self.session.error("C1310", "`WITHIN GROUP` belongs to an aggregate.", node, note)
+        return aggregate_call(self, node, None)
 
     def _visit_window(self, node: exp.Window) -> Expression:
         return window_call(self, node)

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import WHOLE
 from corollary.core.types import BOOL, FLOAT, NUMBER
 from corollary.frontends.sql.binder.aggregates import (
@@ -90,6 +91,9 @@ def _aggregate(
     site: Site,
 ) -> Expression:
     found = read_aggregate(context, node, tests)
+    if found.name in HOLISTIC:
+        note = "aggregate in a grouped subquery, and join it"
+        raise site.error("C1316", f"`{site.name}` cannot be used with a window.", note)
     if counts_nothing(found):
         return ConstantValue(0, NUMBER, site.span)
     if found.is_distinct:

@@ -8,10 +8,11 @@ for `COUNT(x)`. So all aggregates have the groups of `v.each`, and none of them 
 Without keys there may be no row at all: then the counts are 0 and the rest is null.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from corollary.core.functors.catalog import is_strict
+from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -21,6 +22,7 @@ from corollary.core.logic import (
     Functor,
     Negation,
     Term,
+    Value,
     Variable,
     Wildcard,
 )
@@ -37,7 +39,7 @@ from corollary.frontends.sql.query_tree import (
 )
 
 ZERO = Constant(0)
-AGGREGATES = frozenset({"count", "sum", "avg", "min", "max"})
+NOTHING: Mapping[int, Term] = {}
 EVERY_ROW = None
 """Stands for `v.each` among the relations that are aggregated; the others are projections of it."""
 
@@ -52,6 +54,8 @@ class _Total:
     Attributes:
         source: the projection of `v.each` that has the column.
         may_be_null: whether a group may have no value, and is null then.
+        others: of a holistic aggregate, the further columns, the last one perhaps with copies.
+        parameters: its constants.
     """
 
     operator: str
@@ -59,6 +63,8 @@ class _Total:
     source: Projection | None
     column: int | None
     may_be_null: bool = False
+    others: tuple[int, ...] = ()
+    parameters: tuple[Value, ...] = ()
 
 
 @dataclass(slots=True)
@@ -82,7 +88,7 @@ class Groups:
     variables: list[Variable] = field(default_factory=list)
     terms: dict[Expression, Term] = field(default_factory=dict)
     _columns: list[ResultColumn] = field(default_factory=list)
-    _totals: dict[tuple[str, Projection | None, int | None], _Total] = field(default_factory=dict)
+    _totals: dict[object, _Total] = field(default_factory=dict)
     _each: EachRow | None = None
     _projections: dict[Projection, str] = field(default_factory=dict)
 
@@ -134,7 +140,7 @@ class Groups:
                 hint = "least" if call.name == "min" else "greatest"
                 return self._extreme(call.name, hint, term, type_)
             case _:
-                raise AssertionError(f"the binder knows no aggregate `{call.name}`")
+                return self._holistic(call, arguments)
 
     def _count(self, terms: Sequence[Term]) -> Variable:
         """Return the number of rows in which no term is null."""
@@ -153,6 +159,29 @@ class Groups:
         is_nullable = self.rows.is_nullable(term)
         result = type_.with_null(is_nullable or self.may_be_empty)
         return self._total(operator, EVERY_ROW, column, hint, result, may_be_null=is_nullable)
+
+    def _holistic(self, call: AggregateCall, arguments: list[Term]) -> Variable:
+        """Return an aggregate of the bag of values: of each copy of a row, or of distinct ones."""
+        columns = [
+            self._column("value", term, expression.type)
+            for term, expression in zip(arguments, call.arguments, strict=True)
+        ]
+        source: Projection | None = EVERY_ROW
+        if call.is_distinct:
+            source = tuple(dict.fromkeys(columns))
+        elif (copies := self.rows.count_term()) is not None:
+            columns.append(self._column("copies", copies, NUMBER))
+        first, *others = columns
+        return self._total(
+            call.name,
+            source,
+            first,
+            call.name,
+            call.type.with_null(nullable=True),
+            may_be_null=True,
+            others=tuple(others),
+            parameters=call.parameters,
+        )
 
     def _distinct(self, call: AggregateCall, arguments: list[Term]) -> tuple[Projection, Variable]:
         """Return the projection on different values, and the number of those without a null."""
@@ -199,11 +228,14 @@ class Groups:
         type_: Type,
         *,
         may_be_null: bool = False,
+        others: tuple[int, ...] = (),
+        parameters: tuple[Value, ...] = (),
     ) -> Variable:
-        key = operator, source, column
+        key = operator, source, column, others, parameters
         if key not in self._totals:
             variable = self.lowering.draft.variable(hint, type_)
-            self._totals[key] = _Total(operator, variable, source, column, may_be_null)
+            total = _Total(operator, variable, source, column, may_be_null, others, parameters)
+            self._totals[key] = total
         return self._totals[key].variable
 
     # --- rules -----------------------------------------------------------------------------------
@@ -230,13 +262,11 @@ class Groups:
             found += [self._atom(total.source), self._item(total)]
         return list(dict.fromkeys(found)) or [self._atom(EVERY_ROW)]
 
-    def _atom(
-        self, source: Projection | None, column: int | None = None, term: Term | None = None
-    ) -> Atom:
-        """Return a literal of `v.each` or of a projection of it, with a term for a column."""
+    def _atom(self, source: Projection | None, known: Mapping[int, Term] = NOTHING) -> Atom:
+        """Return a literal of `v.each` or of a projection of it, with terms for columns."""
         assert self._each is not None
         chosen = range(len(self._columns)) if source is EVERY_ROW else source
-        terms = [term if term is not None and each == column else Wildcard() for each in chosen]
+        terms = [known.get(each, Wildcard()) for each in chosen]
         if source is EVERY_ROW:
             return self._each.atom([*self.variables, *terms])
         return Atom(self._projections[source], (*self.rows.outer, *self.variables, *terms))
@@ -246,10 +276,15 @@ class Groups:
         if total.column is None:
             value = AggregateTerm(total.operator, None, (self._atom(total.source),))
         else:
-            draft = self.lowering.draft
-            member = draft.variable("value", self._columns[total.column].type)
-            atom = self._atom(total.source, total.column, member)
-            value = AggregateTerm(total.operator, member, (atom,))
+            columns = total.column, *total.others
+            members: dict[int, Term] = {
+                at: self.lowering.draft.variable("value", self._columns[at].type) for at in columns
+            }
+            target = members[total.column]
+            if total.others or total.parameters:
+                constants = map(Constant, total.parameters)
+                target = Functor(ARGUMENTS, (*(members[at] for at in columns), *constants))
+            value = AggregateTerm(total.operator, target, (self._atom(total.source, members),))
         return Comparison("is" if total.may_be_null else "=", total.variable, value)
 
     def _project(self, source: Projection) -> None:

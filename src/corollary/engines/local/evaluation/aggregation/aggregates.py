@@ -11,6 +11,7 @@ from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
+from corollary.engines.local.evaluation.aggregation.bags import float_order, holistic
 from corollary.engines.local.evaluation.aggregation.exact_sums import (
     DIGIT_BITS,
     sum_floats,
@@ -118,6 +119,8 @@ def _values(
     """Return the code of each group's value, 0 (null) if all its values are null."""
     if accumulator.value is None:
         return dictionary.encode(groups.sizes, None, type_)
+    if accumulator.is_holistic:
+        return holistic(accumulator, groups.values, groups.sizes, type_, dictionary)
     (codes, source), starts = groups.values[accumulator.value], groups.starts
     if not len(starts):
         return np.empty(0, np.int64)
@@ -150,17 +153,12 @@ def _extreme(is_largest: bool) -> Callable[..., Any]:
             return ordered[reduce(ranks, begins)], None
         if source.is_float:
             # NaN is the greatest float here, as its bits are among those of positive numbers.
-            return _float_bits(reduce(_float_bits(values.view(np.int64)), begins)).view(
+            return float_order(reduce(float_order(values.view(np.int64)), begins)).view(
                 np.float64
             ), None
         return reduce(values, begins), None
 
     return combine
-
-
-def _float_bits(bits: Codes) -> Codes:
-    """Return the bits of floats as integers in their order, or such integers as bits."""
-    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
 
 
 def sum_groups(values: Any, begins: Starts, sizes: Any, source: Type, target: Type) -> Any:  # noqa: ARG001

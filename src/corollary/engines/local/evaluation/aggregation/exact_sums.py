@@ -110,19 +110,40 @@ def sum_floats(values: Floats, begins: Codes) -> Floats:
     is_finite = np.isfinite(values)
     has_special = not is_finite.all()
     finite = np.where(is_finite, values, 0.0) if has_special else values
-    places, digits = float_digits(finite)
+    sums = round_digits(*_sum_digits(finite, begins))
+    if has_special:
+        with np.errstate(invalid="ignore"):
+            special = np.add.reduceat(np.where(is_finite, 0.0, values), begins)
+        sums = np.where(special == 0, sums, special)
+    return sums
+
+
+def sum_twice(values: Floats, begins: Codes) -> tuple[Floats, Floats]:
+    """Return the sums of groups of finite floats, correctly rounded, and what that leaves out.
+
+    >>> sum_twice(np.array([1.0, 2.0**-80]), np.array([0]))[1].tolist() == [2.0**-80]
+    True
+    """
+    totals, first = _sum_digits(values, begins)
+    sums = round_digits(totals, first)
+    places, digits = float_digits(sums)
+    rest = np.concatenate([totals, np.zeros((DIGITS_PER_FLOAT, len(begins)), np.int64)])
+    for at, digit in enumerate(digits, -first):
+        groups = digit.nonzero()[0]
+        rest[places[groups] + at, groups] -= digit[groups]
+    return sums, round_digits(rest, first)
+
+
+def _sum_digits(values: Floats, begins: Codes) -> tuple[Any, int]:
+    """Return a row for each place, from the one that is returned on, with the sums of groups."""
+    places, digits = float_digits(values)
     first, last = int(places.min()), int(places.max())
     totals = np.zeros((last - first + DIGITS_PER_FLOAT, len(begins)), np.int64)
     for place in np.unique(places).tolist():
         own = places == place
         for at, digit in enumerate(digits):
             totals[place - first + at] += np.add.reduceat(np.where(own, digit, 0), begins)
-    sums = round_digits(totals, first)
-    if has_special:
-        with np.errstate(invalid="ignore"):
-            special = np.add.reduceat(np.where(is_finite, 0.0, values), begins)
-        sums = np.where(special == 0, sums, special)
-    return sums
+    return totals, first
 
 
 def round_digits(digits: Any, first: int) -> Floats:

@@ -29,8 +29,8 @@ _ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
 _LIST = ("would be a list, which no column can hold", "keep one row for each element")
 _STATE = ("tells about the session, not about the data", "leave it out")
 _APPROXIMATE = ("is approximate", "use `count(DISTINCT x)`")
-_QUANTILE = ("cannot be maintained from counts and sums", "rank the rows in a window instead")
-_SPREAD = ("would be rounded differently each time", "use the sums of x and of x * x")
+_QUANTILE = ("is approximate", "use `percentile(x, 0.5)`")
+_SKETCH = ("is an approximation", "use `count(DISTINCT x)`, `percentile(x, p)` or `GROUP BY x`")
 
 REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "randstr", "uniform"), _RANDOM),
@@ -40,13 +40,13 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(("first", "last", "any_value", "first_value", "last_value"), _ORDER),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg", "array", "map"), _LIST),
-    **dict.fromkeys(("struct", "named_struct", "split", "explode", "sequence", "listagg"), _LIST),
-    **dict.fromkeys(("string_agg", "posexplode", "inline", "stack", "flatten", "transform"), _LIST),
-    **dict.fromkeys(("approx_count_distinct", "approx_percentile"), _APPROXIMATE),
-    **dict.fromkeys(("median", "percentile", "percentile_approx", "mode"), _QUANTILE),
-    **dict.fromkeys(
-        ("stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "std"), _SPREAD
-    ),
+    **dict.fromkeys(("struct", "named_struct", "split", "explode", "sequence"), _LIST),
+    **dict.fromkeys(("posexplode", "inline", "stack", "flatten", "transform"), _LIST),
+    "approx_count_distinct": _APPROXIMATE,
+    **dict.fromkeys(("approx_percentile", "percentile_approx"), _QUANTILE),
+    **dict.fromkeys(("approx_top_k", "count_min_sketch", "histogram_numeric"), _SKETCH),
+    **dict.fromkeys(("hll_sketch_agg", "hll_union_agg", "theta_sketch_agg"), _SKETCH),
+    **dict.fromkeys((f"kll_sketch_agg_{kind}" for kind in ("bigint", "double", "float")), _SKETCH),
     **dict.fromkeys(
         ("current_user", "user", "session_user", "current_database", "current_schema"), _STATE
     ),

@@ -1,0 +1,37 @@
+-- Aggregates of the bag of a group's values.
+-- not sqlite: it has none of them
+
+-- of a table with a key, and with nulls
+CREATE VIEW spread AS SELECT a, var_pop(b) AS v, var_samp(b) AS w, stddev(b) AS s, stddev_pop(b) AS p, COUNT(*) AS c, SUM(b) AS t, MIN(b) AS m FROM t GROUP BY a;
+
+-- of copies, which count, and of distinct values
+CREATE VIEW spread_of_copies AS SELECT a, var_pop(b) AS v, var_pop(DISTINCT b) AS d, stddev(b) FILTER (WHERE b > 0) AS f FROM u GROUP BY a;
+
+-- without groups, perhaps without rows
+CREATE VIEW spread_of_all AS SELECT variance(rate) AS v, median(rate) AS m, bit_or(qty) AS b FROM item;
+
+-- bits
+CREATE VIEW bits AS SELECT a, bit_and(b) AS x, bit_or(b) AS y, bit_xor(b) AS z FROM u GROUP BY a;
+
+-- the order of values
+-- duckdb: SELECT a, quantile_cont(b::DOUBLE, 0.5) AS m, quantile_cont(b::DOUBLE, 0.3) AS p, quantile_cont(b::DOUBLE, 1 - 0.25) AS q, quantile_disc(b, 0.4)::DOUBLE AS d FROM u GROUP BY a
+CREATE VIEW quantiles AS SELECT a, median(b) AS m, percentile(b, 0.3) AS p, percentile_cont(0.25) WITHIN GROUP (ORDER BY b DESC) AS q, percentile_disc(0.4) WITHIN GROUP (ORDER BY b) AS d FROM u GROUP BY a;
+
+-- the most frequent value, the least of several
+-- duckdb: SELECT a, (SELECT s FROM n o WHERE o.a = n.a AND s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC, s LIMIT 1) AS m, (SELECT s FROM n o WHERE o.a = n.a AND s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC, s DESC LIMIT 1) AS d FROM n GROUP BY a
+CREATE VIEW modes AS SELECT a, mode(s) AS m, mode() WITHIN GROUP (ORDER BY s DESC) AS d FROM n GROUP BY a;
+
+-- a value beside the greatest or the least one; of equal ones the greatest or the least
+-- duckdb: SELECT a, MAX(k) FILTER (WHERE b = most) AS x, MIN(k) FILTER (WHERE b = least) AS y FROM (SELECT *, MAX(b) OVER (PARTITION BY a) AS most, MIN(b) OVER (PARTITION BY a) AS least FROM t) q GROUP BY a
+CREATE VIEW beside AS SELECT a, max_by(k, b) AS x, min_by(k, b) AS y FROM t GROUP BY a;
+
+-- pairs
+-- duckdb: SELECT a, covar_pop(k, b) AS c, covar_samp(k, b) AS s, CASE WHEN regr_sxx(k, b) > 0 AND regr_syy(k, b) > 0 THEN corr(k, b) END AS r, CASE WHEN regr_sxx(k, b) > 0 THEN regr_slope(k, b) END AS l, CASE WHEN regr_sxx(k, b) > 0 THEN regr_intercept(k, b) END AS i, regr_sxx(k, b) AS x, regr_sxy(k, b) AS y, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a
+CREATE VIEW pairs AS SELECT a, covar_pop(k, b) AS c, covar_samp(k, b) AS s, corr(k, b) AS r, regr_slope(k, b) AS l, regr_intercept(k, b) AS i, regr_sxx(k, b) AS x, regr_sxy(k, b) AS y, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a;
+
+-- texts in an order
+-- duckdb: SELECT a, string_agg(s, ', ' ORDER BY s DESC) AS x FROM n GROUP BY a
+CREATE VIEW texts AS SELECT a, listagg(s, ', ') WITHIN GROUP (ORDER BY s DESC) AS x FROM n GROUP BY a;
+
+-- in HAVING, and over a join
+CREATE VIEW wide AS SELECT t.a, COUNT(*) AS c FROM t JOIN u ON t.a = u.a GROUP BY t.a HAVING var_pop(u.b) > 0.5;
