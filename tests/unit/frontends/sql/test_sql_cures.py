@@ -24,7 +24,6 @@ CURES = [
     ("select now()", "select current_date"),
     ("select first(a) from t", "select min(a) from t"),
     ("select approx_count_distinct(a) from t", "select count(DISTINCT a) from t"),
-    ("select bround(f) from t", "select round(f) from t"),
     ("select a from t where sum(k) > 1", "select a from t group by a HAVING sum(k) > 1"),
     ("select a, k from t group by a", "select a, min(k) from t group by a"),
     ("select rank() from t", "select rank() OVER (PARTITION BY a ORDER BY k) from t"),
