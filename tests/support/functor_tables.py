@@ -125,7 +125,8 @@ def _sql_names(*sections: str) -> set[str]:
 def refused_functions_table() -> list[str]:
     """Return the functions of Spark that are refused, with the reason and a cure."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for name, why in table.REFUSED.items():
+    families = {f"{prefix}*": why for prefix, why in table.REFUSED_FAMILIES.items()}
+    for name, why in (table.REFUSED | families).items():
         groups.setdefault(why, []).append(f"`{name}`")
     rows = (f"| {' '.join(names)} | {why} | {cure} |" for (why, cure), names in groups.items())
     return ["| refused | because it | instead |", "|---|---|---|", *rows]

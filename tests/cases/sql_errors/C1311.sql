@@ -23,3 +23,7 @@ select unix_timestamp()
 select current_user
 
 select current_user()
+
+select xpath_string(s, 'a') from t
+
+select printf('%d', k) from t

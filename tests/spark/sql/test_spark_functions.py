@@ -258,6 +258,7 @@ def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list
 
 def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[str]:
     """Return what is not as in Spark, a line for each call."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     here = outcomes_here(rows, calls)
@@ -265,11 +266,11 @@ def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[str]:
     lines, there = [], dict[str, list[Any]]()
     try:
         there = outcomes_there(session, failed)
-    except PySparkException:
+    except (PySparkException, Py4JError):
         for call in calls:
             try:
                 there |= outcomes_there(session, {call: failed[call]})
-            except PySparkException as error:
+            except (PySparkException, Py4JError) as error:
                 lines.append(f"{call}: a value here, but Spark: {str(error)[:300]}")
     names = "".join(each[3] for each in COLUMNS.values())
     for call in there:
@@ -290,7 +291,7 @@ def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[str]:
                     name: rows[name][at].as_py() for name in names if name in call.partition("(")[2]
                 }
                 lines.append(f"{call}: no value here, {value} in Spark for {shown}")
-            except (PySparkException, OverflowError):  # a date that no date of Python is
+            except (PySparkException, Py4JError, OverflowError):  # a date that no date of Python is
                 pass
     return lines
 

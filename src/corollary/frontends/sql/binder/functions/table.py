@@ -28,6 +28,13 @@ _CLOCK = ("changes while nothing else does", "use `current_date`, the day that `
 _ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
 _LIST = ("would be a list, which no column can hold", "keep one row for each element")
 _STATE = ("tells about the session, not about the data", "leave it out")
+_CODE = ("depends on keys and chance", "encrypt the data outside, and insert it")
+_FORMAT = ("reads or writes a format of its own", "load files of that format, or keep columns")
+_VARIANT = ("would be a VARIANT, which cannot be compared", "keep a column for each part")
+_FORMATTED = (
+    "formats as Java does, which rounds in its own way",
+    "use `concat`, `lpad`, `format_number`",
+)
 _APPROXIMATE = ("is approximate", "use `count(DISTINCT x)`")
 _QUANTILE = ("is approximate", "use `percentile(x, 0.5)`")
 _SKETCH = ("is an approximation", "use `count(DISTINCT x)`, `percentile(x, p)` or `GROUP BY x`")
@@ -51,10 +58,31 @@ REFUSED: dict[str, tuple[str, str]] = {
         ("current_user", "user", "session_user", "current_database", "current_schema"), _STATE
     ),
     **dict.fromkeys(("current_catalog", "version", "input_file_name", "current_timezone"), _STATE),
-    "java_method": ("runs other programs", "leave it out"),
-    "reflect": ("runs other programs", "leave it out"),
+    **dict.fromkeys(
+        ("java_method", "reflect", "try_reflect"), ("runs other programs", "leave it out")
+    ),
+    **dict.fromkeys(("current_path", "input_file_block_length", "input_file_block_start"), _STATE),
+    **dict.fromkeys(("collations", "sql_keywords", "python_worker_logs"), _STATE),
+    **dict.fromkeys(("aes_encrypt", "aes_decrypt", "try_aes_decrypt"), _CODE),
+    **dict.fromkeys(("from_csv", "to_csv", "schema_of_csv", "from_xml", "to_xml"), _FORMAT),
+    **dict.fromkeys(("schema_of_xml", "from_avro", "to_avro", "schema_of_avro"), _FORMAT),
+    **dict.fromkeys(("from_protobuf", "to_protobuf", "schema_of_json"), _FORMAT),
+    **dict.fromkeys(("parse_json", "try_parse_json", "to_variant_object"), _VARIANT),
+    **dict.fromkeys(("is_variant_null", "is_valid_variant"), _VARIANT),
+    **dict.fromkeys(("schema_of_variant", "schema_of_variant_agg"), _VARIANT),
+    **dict.fromkeys(("format_string", "printf"), _FORMATTED),
+    "unix_nanos": ("counts parts that no timestamp here has", "use `unix_micros`"),
 }
 """Functions of Spark that are refused: the reason, and what to do."""
+
+REFUSED_FAMILIES: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(("approx_top_k", "hll_", "kll_", "theta_", "tuple_"), _SKETCH),
+    **dict.fromkeys(("variant_", "try_variant_"), _VARIANT),
+    "xpath": _FORMAT,
+    "st_": ("is of geometry, which no column can hold", "keep coordinates as numbers"),
+    "vector_": ("sums floats of 32 bits in an order of its own", "use `sum` of products"),
+}
+"""The same for all functions whose names begin so."""
 
 INTERNAL = frozenset(
     {"band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek", "seconds_with_fraction"}
@@ -64,8 +92,10 @@ INTERNAL = frozenset(
 
 def check_accepted(name: str, site: Site) -> None:
     """Refuse a function that is known and cannot be had, whatever its arguments are."""
-    if name in REFUSED:
-        reason, cure = REFUSED[name]
+    families = (why for prefix, why in REFUSED_FAMILIES.items() if name.startswith(prefix))
+    found = REFUSED.get(name) or next(families, None)
+    if found is not None:
+        reason, cure = found
         raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
 
 
