@@ -12,11 +12,7 @@ select any_value(a) from t
 
 select uuid()
 
-select stddev(f) from t
-
 select approx_count_distinct(a) from t
-
-select percentile(a, 0.5) from t
 
 select unix_timestamp()
 
