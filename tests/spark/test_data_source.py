@@ -232,9 +232,11 @@ def test_rows_of_all_kinds(spark: Any, tmp_path: Path) -> None:
     check_matrix(spark, tmp_path)
 
 
-def test_all_of_it_works_on_connect() -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
-    script = TESTS / "support" / "processes" / "spark_connect.py"
+@pytest.mark.parametrize("where", ["connect", pytest.param("cluster", marks=pytest.mark.long)])
+def test_all_of_it_works_elsewhere(where: str) -> None:
+    if where == "connect":
+        pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
+    script = TESTS / "support" / "processes" / f"spark_{where}.py"
     found = subprocess.run(
         [sys.executable, str(script), "source"],
         check=False,

@@ -3,7 +3,8 @@
 `PYTHONPATH=tests python -m support.processes.spark_cluster partitions` maintains a warehouse on a
 standalone master with two workers. In the middle of each thing that it does, a task kills the
 executor that it runs in; all is compared with what the local engine gives. `readers` does so in the
-middle of reading sources and streams. `cases N` and
+middle of reading sources and streams. `source` loses none, and reads and writes a warehouse by
+`format("corollary")`. `cases N` and
 `programs N` run one in N of the cases of changes, and so many random scenarios, with all relations
 in partitions, and kill an executor in the middle of some of them; the oracle says what is right.
 """
@@ -30,6 +31,7 @@ from corollary.engines.spark.relation import files as partition_files
 from corollary.engines.spark.relation import handle, source
 from support.cases.change_runs import CASES, run_case
 from support.generators.scenarios import Scenario, judge, scenarios, unhurried
+from support.spark.source_matrix import check_matrix
 from support.spark.standalone_cluster import StandaloneCluster, standalone_cluster
 from support.warehouse_scenarios import store_of
 
@@ -293,6 +295,10 @@ def main(what: str, number: str = "1") -> None:
             with tempfile.TemporaryDirectory() as directory:
                 thorough.run(Path(directory))
             print("lost", thorough.lost)
+        elif what == "source":
+            with tempfile.TemporaryDirectory() as directory:
+                check_matrix(spark, Path(directory))
+            print("right")
         else:
             killing = KillingNowAndThen(cluster, spark)
             {"cases": run_cases, "programs": run_programs}[what](killing, int(number))
