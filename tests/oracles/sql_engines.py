@@ -43,6 +43,7 @@ ARROW = {
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_NTZ": pa.timestamp("us"),
 }
 DIGITS = 11
 """Doubles are equal if so many digits are: sums are added up in different orders."""
@@ -191,7 +192,8 @@ class DuckdbViews:
         self.connection.execute("SET TimeZone = 'UTC'")
         for table in tables.values():
             columns = ", ".join(
-                f'"{each.name}" {each.type.replace("STRING", "VARCHAR")}' for each in table.columns
+                f'"{each.name}" {each.type.replace("STRING", "VARCHAR").removesuffix("_NTZ")}'
+                for each in table.columns
             )
             self.connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
         self.kinds: dict[str, list[str]] = {}
@@ -302,7 +304,8 @@ class SparkViews:
         """Set the rows of all tables."""
         for name, table in self.tables.items():
             columns = ", ".join(f"`{each.name}` {each.type}" for each in table.columns)
-            rows = [tuple(map(_for_spark, row)) for row in state[name].elements()]
+            types = [each.type for each in table.columns]
+            rows = [tuple(map(_for_spark, row, types)) for row in state[name].elements()]
             frame = self.session.createDataFrame(rows, columns)
             frame.coalesce(1).createOrReplaceTempView(name)
 
@@ -320,5 +323,6 @@ class SparkViews:
         return [each.dataType.simpleString() for each in self.session.table(name).schema]
 
 
-def _for_spark(value: Any) -> Any:
-    return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value
+def _for_spark(value: Any, type_: str) -> Any:
+    is_moment = isinstance(value, dt.datetime) and type_ == "TIMESTAMP"
+    return value.replace(tzinfo=dt.UTC) if is_moment else value

@@ -104,4 +104,5 @@ def _kind(type_: str) -> str:
     if found := re.fullmatch(r"decimal(?:128)?\(\d+, ?(\d+)\)", type_):
         return f"decimal {found[1]}" if found[1] != "0" else "number"
     words = {"int": "number", "bigint": "number", "int64": "number", "boolean": "bool"}
+    words["timestamp[us]"] = "timestamp_ntz"
     return words.get(type_, re.sub(r"\[.*\]|32|64|large_", "", type_)).replace("float", "double")

@@ -9,6 +9,7 @@
 | bool                       | bool                      | bool                            |
 | date                       | date32                    | date                            |
 | timestamp                  | timestamp(us, UTC)        | datetime with `datetime.UTC`    |
+| timestamp_ntz              | timestamp(us)             | datetime without a zone         |
 | binary                     | binary                    | bytes                           |
 """
 
@@ -52,6 +53,8 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.decimal128(type_.precision, type_.scale)
         case "timestamp":
             return pa.timestamp("us", tz="UTC")
+        case "timestamp_ntz":
+            return pa.timestamp("us")
         case name:
             return pa.type_for_alias(name)
 
@@ -134,6 +137,8 @@ def to_stored_column(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if not type_.is_binary:
+        return column.cast(arrow_type(type_.stored))
     chunks = [_from_bytes(each.cast(pa.large_binary())) for each in column.chunks]
     return pa.chunked_array(chunks, pa.large_string())
 
@@ -144,6 +149,8 @@ def from_stored_column(
     """Return a column of stored values as Arrow has them."""
     if type_.logical is None:
         return column
+    if not type_.is_binary:
+        return column.cast(arrow_type(type_))
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([_to_bytes(each) for each in column.chunks], pa.binary())
     return _to_bytes(column)
@@ -337,7 +344,7 @@ def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
-    if pa.types.is_timestamp(column.type):
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
         return [value for chunk in column.chunks for value in _to_datetimes(chunk)]
     values: list[Value] = column.to_pylist()

@@ -369,8 +369,9 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
         case bytes():
             return f'from_hex("{value.hex().upper()}")'
         case datetime():
-            moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-            return f't"{moment.isoformat()}Z"'
+            if value.tzinfo is None:
+                return f'to_local(t"{value.isoformat()}Z")'
+            return f't"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"'
         case date():
             return f'd"{value.isoformat()}"'
         case _:

@@ -42,6 +42,19 @@ def read_moment(text: str) -> datetime:
         ValueError: it is none.
         OverflowError: it is out of the calendar.
     """
+    return _read_zoned(text).astimezone(UTC)
+
+
+def read_local(text: str) -> datetime:
+    """Return the time of a text without blanks around it, whatever its offset is.
+
+    >>> read_local("2026-01-05 8:00:00.5+02:00")
+    datetime.datetime(2026, 1, 5, 8, 0, 0, 500000)
+    """
+    return _read_zoned(text).replace(tzinfo=None)
+
+
+def _read_zoned(text: str) -> datetime:
     day = read_day(text)
     parts = _DATE.fullmatch(text)
     assert parts is not None
@@ -53,8 +66,7 @@ def read_moment(text: str) -> datetime:
     hour, minute, second = (int(each or 0) for each in found.groups()[:3])
     microsecond = int((found[4] or "").ljust(6, "0")[:6])
     zone = _zone(found[5], *(int(each or 0) for each in found.groups()[5:]))
-    local = datetime(day.year, day.month, day.day, hour, minute, second, microsecond, tzinfo=zone)
-    return local.astimezone(UTC)
+    return datetime(day.year, day.month, day.day, hour, minute, second, microsecond, tzinfo=zone)
 
 
 def _zone(sign: str | None, hours: int, minutes: int, seconds: int) -> timezone:

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     BOOL = "bool"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    TIMESTAMP_NTZ = "timestamp_ntz"
     BINARY = "binary"
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
@@ -113,6 +114,15 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         duckdb="TIMESTAMP",
         sqlite="TEXT",
         postgres="timestamptz",
+    ),
+    Kind.TIMESTAMP_NTZ: TypeSpec(
+        (datetime,),
+        "timestamp_ntz",
+        spark="TIMESTAMP_NTZ",
+        duckdb="TIMESTAMP",
+        sqlite="TEXT",
+        postgres="timestamp",
+        stored=Kind.TIMESTAMP,
     ),
     Kind.BINARY: TypeSpec(
         (bytes,),
@@ -239,6 +249,11 @@ class Type:
         return self.logical_kind is Kind.TIMESTAMP
 
     @property
+    def is_timestamp_ntz(self) -> bool:
+        """Whether it is `timestamp_ntz`, null or not."""
+        return self.logical is Kind.TIMESTAMP_NTZ
+
+    @property
     def is_binary(self) -> bool:
         """Whether it is `binary`, null or not."""
         return self.logical is Kind.BINARY
@@ -250,8 +265,8 @@ class Type:
 
     @property
     def is_time(self) -> bool:
-        """Whether it is `date` or `timestamp`."""
-        return self.logical_kind in (Kind.DATE, Kind.TIMESTAMP)
+        """Whether it is `date`, `timestamp` or `timestamp_ntz`."""
+        return self.kind in (Kind.DATE, Kind.TIMESTAMP)
 
     @property
     def is_long_decimal(self) -> bool:
@@ -326,6 +341,7 @@ FLOAT = Type(Kind.FLOAT)
 BOOL = Type(Kind.BOOL)
 DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
+TIMESTAMP_NTZ = Type(Kind.TIMESTAMP_NTZ)
 BINARY = Type(Kind.BINARY)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})

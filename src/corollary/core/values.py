@@ -11,6 +11,7 @@
 | date      | `2026-11-15`                    |                                                 |
 | timestamp | `2026-11-15T08:00:00Z`, with    | a space for the `T`, one to six digits after    |
 |           | `.ffffff` where not zero        | the point, `+02:00`; without a zone it is UTC   |
+| timestamp_ntz | the same without `Z`        | the same, without a zone                        |
 | binary    | `617A`, hexadecimal             | `617a`                                          |
 
 Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
@@ -21,6 +22,7 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 
 | type   | stored as | the stored value                                                   |
 |--------|-----------|--------------------------------------------------------------------|
+| timestamp_ntz | timestamp | the moment at which clocks in UTC show it |
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 """
 
@@ -79,6 +81,9 @@ def format_value(value: Value, type_: Type) -> str:
         case Kind.TIMESTAMP:
             assert isinstance(value, datetime)
             return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+        case Kind.TIMESTAMP_NTZ:
+            assert isinstance(value, datetime)
+            return value.isoformat()
         case Kind.BINARY:
             assert isinstance(value, bytes)
             return value.hex().upper()
@@ -116,6 +121,10 @@ def parse_value(text: str, type_: Type) -> Value:
             return parse_date(text)
         case Kind.TIMESTAMP:
             return _timestamp(text, type_)
+        case Kind.TIMESTAMP_NTZ:
+            if text.endswith("Z") or text[-6:-5] in ("+", "-"):
+                raise ValueError(_no_value(text, type_))
+            return _timestamp(text, type_).replace(tzinfo=None)
         case Kind.BINARY:
             if not _HEXADECIMAL.fullmatch(text):
                 raise ValueError(_no_value(text, type_))
@@ -223,6 +232,8 @@ def is_value(value: Any, type_: Type) -> bool:
             return is_decimal(Decimal(value), type_)
         case Kind.TIMESTAMP:
             return getattr(value, "tzinfo", None) is not None
+        case Kind.TIMESTAMP_NTZ:
+            return getattr(value, "tzinfo", None) is None
         case _:
             return True
 
@@ -233,12 +244,16 @@ def to_stored(value: Any) -> Any:
     >>> to_stored(b"az"), from_stored("617A", Type(Kind.BINARY))
     ('617A', b'az')
     """
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     return value.hex().upper() if isinstance(value, bytes) else value
 
 
 def from_stored(value: Any, type_: Type) -> Any:
     """Return a stored value as Python has it."""
-    return bytes.fromhex(value) if type_.logical is not None and value is not None else value
+    if value is None or type_.logical is None:
+        return value
+    return bytes.fromhex(value) if type_.is_binary else value.replace(tzinfo=None)
 
 
 def quote_text(text: str) -> str:

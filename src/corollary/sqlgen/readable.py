@@ -34,7 +34,7 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.program import Relation
-from corollary.core.types import DATE, FLOAT, TIMESTAMP, Kind, Type
+from corollary.core.types import DATE, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, Kind, Type
 from corollary.data_class import dataclass
 from corollary.sqlgen.dialect import DialectName, NotExactError
 from corollary.sqlgen.templates import COMPARISONS, TIME_PATTERNS, fill_template
@@ -73,7 +73,8 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
             number = exp.Literal.number(value)
             return number if type_ is None or type_.is_number else cast(number, type_, dialect)
         case datetime():
-            text, kind = value.isoformat(sep=" ").removesuffix("+00:00"), TIMESTAMP
+            text = value.isoformat(sep=" ").removesuffix("+00:00")
+            kind = TIMESTAMP if value.tzinfo is not None else TIMESTAMP_NTZ
         case date():
             text, kind = value.isoformat(), DATE
         case Decimal():

@@ -16,7 +16,7 @@ select cast(s as int), cast(k as int), cast(k as bigint), cast(m as decimal(5,1)
 
 select a / 2, m * m, m / 3, m + 1, k % 2, k div 2, f * m, -k, m * 1.5, m % 2, m div 2, 1 / 3.0, m - f, n + 1 from t join big on true
 
-select encode(s, 'UTF-8'), decode(encode(s, 'UTF-8'), 'UTF-8'), unhex(s), hex(X'617A'), base64(encode(s, 'UTF-8')), unbase64(base64(X'617A')), length(X'617'), concat(X'61', s), substring(X'617A', 2), left(X'617A', 1), bit_length(X'61'), cast(s as binary), cast(X'61' as string), s = X'61', binary(s) from t
+select encode(s, 'UTF-8'), decode(encode(s, 'UTF-8'), 'UTF-8'), unhex(s), hex(X'617A'), base64(encode(s, 'UTF-8')), unbase64(base64(X'617A')), length(X'617'), concat(X'61', s), substring(X'617A', 2), left(X'617A', 1), bit_length(X'61'), cast(s as binary), cast(X'61' as string), s = X'61', binary(s), cast(s as timestamp_ntz), cast(ts as timestamp_ntz) + interval 1 day, cast(d as timestamp_ntz) = ts, timestamp_ntz '2026-01-31 08:00:00' from t
 
 select :k + 1, :k = a from t where k = :k
 

@@ -54,6 +54,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
         dt.datetime(day.year, day.month, day.day, hour, minute, 30, tzinfo=dt.UTC)
         for day, hour, minute in zip(DATES, (0, 12, 23, 8, 12), (0, 0, 59, 5, 30), strict=True)
     ),
+    "TIMESTAMP_NTZ": tuple(
+        map(
+            dt.datetime.fromisoformat,
+            ("2026-01-31T12:00:30", "2026-01-31T00:59:30", "2026-01-30T23:59:59", "2025-12-31"),
+        )
+    ),
     "DECIMAL": tuple(map(Decimal, ("0.00", "1.00", "2.50", "-1.25", "1.26", "1.25", "100.05"))),
 }
 KEYS = tuple(range(10))

@@ -24,6 +24,7 @@ from corollary.core.types import (
     PRIMITIVES,
     SYMBOL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     UNSIGNED,
     Kind,
     Type,
@@ -43,7 +44,7 @@ DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
 )
 
-TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP, BINARY)
+TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY)
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
 
@@ -67,6 +68,12 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     BOOL: (True, False),
     BINARY: (b"", b"\0", b"a", b"a\0", b"\x7f", b"\x80", b"\xff", b"abc"),
     DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
+    TIMESTAMP_NTZ: tuple(
+        map(
+            datetime.fromisoformat,
+            ("0001-01-01", "1969-12-31T23:59:59.999999", "2026-11-15T08:00:00.0005"),
+        )
+    ),
     TIMESTAMP: (
         datetime(1, 1, 1, tzinfo=UTC),
         datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),

@@ -171,6 +171,8 @@ _VALUES: dict[Kind, list[Value]] = {
     Kind.DECIMAL: [Decimal(0), Decimal(1), Decimal(2)],
     Kind.BOOL: [False, True],
     Kind.DATE: [date(2026, 1, day) for day in (1, 2, 3)],
+    Kind.TIMESTAMP_NTZ: [datetime(2026, 1, day) for day in (1, 2, 3)],  # noqa: DTZ001 - of no zone
+    Kind.BINARY: [b"", b"a", b"b"],
     Kind.TIMESTAMP: [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)],
 }
 

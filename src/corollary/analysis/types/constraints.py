@@ -523,6 +523,8 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
             return _SYMBOL
         case bytes():
             return frozenset({Kind.BINARY})
+        case datetime(tzinfo=None):
+            return frozenset({Kind.TIMESTAMP_NTZ})
         case datetime():
             return frozenset({Kind.TIMESTAMP})
         case date():

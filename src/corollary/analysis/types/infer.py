@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 from dataclasses import field, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import assert_never
 
@@ -170,8 +171,8 @@ class _ClauseAnnotator:
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
-            if made.name == "from_hex" and isinstance(arguments[0], logic.Constant):
-                return _binary(made, arguments[0]), may_be_null
+            if made.name in ("from_hex", "to_local") and isinstance(arguments[0], logic.Constant):
+                return _logical(made, arguments[0]), may_be_null
             return made, may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
 
@@ -280,10 +281,12 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     return type_
 
 
-def _binary(term: logic.Functor, digits: logic.Constant) -> logic.Term:
-    """Return the bytes of hexadecimal digits as a constant; others fail where they are computed."""
+def _logical(term: logic.Functor, stored: logic.Constant) -> logic.Term:
+    """Return a constant of a logical type; what is none of it fails where it is computed."""
+    if isinstance(stored.value, datetime):
+        return logic.Constant(stored.value.replace(tzinfo=None), term.type, term.span)
     try:
-        return logic.Constant(parse_value(str(digits.value), BINARY), term.type, term.span)
+        return logic.Constant(parse_value(str(stored.value), BINARY), term.type, term.span)
     except ValueError:
         return term
 

@@ -7,7 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Sequence
 
-from corollary.core.functors.conversions import casts, conversions, internal
+from corollary.core.functors.conversions import casts, conversions, internal, local_times
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
@@ -21,7 +21,7 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, casts, internal),
+        *(binaries, local_times, casts, internal),
     )
     for spec in family()
 }

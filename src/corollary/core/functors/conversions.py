@@ -120,6 +120,17 @@ def conversions() -> Iterable[FunctorSpec]:
     )
 
 
+def local_times() -> Iterable[FunctorSpec]:
+    """Yield the conversions between times with and without a zone, which are stored alike."""
+    base = partial(define, section="conversions")
+    yield base(
+        "to_local(t: timestamp) -> timestamp_ntz", "the time in UTC without its zone", exact="t"
+    )
+    yield base(
+        "from_local(t: timestamp_ntz) -> timestamp", "the time taken to be in UTC", exact="t"
+    )
+
+
 def casts() -> Iterable[FunctorSpec]:
     """Yield the conversions between texts and values in the manner of Spark SQL's `CAST`."""
     base = partial(define, section="casts", is_fallible=True)
@@ -143,6 +154,10 @@ def casts() -> Iterable[FunctorSpec]:
         "parse_moment(s: symbol) -> timestamp",
         "a `timestamp`: the same with `8:5` or `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00`;"
         " without one it is UTC",
+    )
+    yield base(
+        "parse_local(s: symbol) -> timestamp_ntz",
+        "a `timestamp_ntz`: as a `timestamp`, whose zone does not matter",
     )
     yield base(
         "parse_decimal(s: symbol, scale: number) -> decimal",

@@ -197,7 +197,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = type_.spec.bounds
             return not values or (low <= min(values) and max(values) <= high)
-        case Kind.DECIMAL | Kind.TIMESTAMP:
+        case Kind.DECIMAL | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return all(is_value(value, type_) for value in values)
         case _:
             return True
@@ -322,7 +322,7 @@ def _check_column_type(found: pa.DataType, column: str, type_: Type, relation: R
             f"which is a `{type_}`.",
             f"convert it to `{arrow_type(type_)}` first",
         )
-    if pa.types.is_timestamp(found) and found.tz is None:
+    if pa.types.is_timestamp(found) and found.tz is None and type_.is_timestamp:
         raise _error(
             f"The table has `{found}` in the column `{column}` of `{relation.name}`: times "
             "without a time zone.",
@@ -362,6 +362,8 @@ def _cure(value: Any, type_: Type) -> str:
         return "remove NUL and lone surrogates, which are not characters of a text"
     if type_.is_timestamp and isinstance(value, datetime):
         return "give it a time zone, such as `datetime.UTC`"
+    if type_.is_timestamp_ntz and isinstance(value, datetime):
+        return "take its time zone away"
     if isinstance(value, type_.spec.python) and not isinstance(value, bool):
         return f"give a value in the range of `{type_}`"
     names = " or ".join(f"`{each.__name__}`" for each in type_.spec.python)

@@ -11,6 +11,7 @@ from corollary.core.types import (
     NUMBER,
     SYMBOL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Type,
     decimal,
 )
@@ -42,6 +43,7 @@ _TYPES = {
     "BINARY": ColumnType(BINARY),
     "DATE": ColumnType(DATE),
     "TIMESTAMP": ColumnType(TIMESTAMP),
+    "TIMESTAMPNTZ": ColumnType(TIMESTAMP_NTZ),
     "TIMESTAMPTZ": ColumnType(TIMESTAMP),
     "TIMESTAMPLTZ": ColumnType(TIMESTAMP),
 }
@@ -59,7 +61,7 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     written = text_of(node, file) or node.sql("spark")
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BINARY, BOOLEAN, "
-        "DATE and TIMESTAMP"
+        "DATE, TIMESTAMP and TIMESTAMP_NTZ"
     )
     name = node.this.name if isinstance(node, exp.DataType) and node.this else ""
     digits = [each.name for each in node.expressions]

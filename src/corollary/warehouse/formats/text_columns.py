@@ -31,13 +31,15 @@ _DAY = (
     f"{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 )
+_MOMENT = rf"{_DAY}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?"
 _PATTERNS = {
     Kind.BINARY: "(?:[0-9a-fA-F]{2})*",
     Kind.NUMBER: "-?[0-9]{1,18}",
     Kind.UNSIGNED: "[0-9]{1,19}",
     Kind.FLOAT: r"-?[0-9]{1,17}(?:\.[0-9]{1,17})?(?:[eE]-?[0-9]{1,2})?",
     Kind.DATE: _DAY,
-    Kind.TIMESTAMP: rf"{_DAY}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z",
+    Kind.TIMESTAMP_NTZ: _MOMENT,
+    Kind.TIMESTAMP: f"{_MOMENT}Z",
 }
 
 
@@ -53,6 +55,10 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
         truth = pc.equal(text, "true")
         is_known = pc.or_(truth, pc.equal(text, "false"))
         return truth if pc.all(is_known, min_count=0).as_py() else None
+    if type_.is_timestamp_ntz:
+        zoned = pc.binary_join_element_wise(text, "Z", "", null_handling="emit_null")
+        found = convert_texts(zoned, type_.stored)
+        return None if found is None else from_stored_column(found, type_)
     if type_.is_binary:
         is_all = pc.all(_match(text, type_), min_count=0).as_py()
         return from_stored_column(pc.ascii_upper(text), type_) if is_all else None

@@ -80,6 +80,8 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return bool(pa.types.is_date(found))
         case Kind.TIMESTAMP:
             return bool(pa.types.is_timestamp(found))
+        case Kind.TIMESTAMP_NTZ:
+            return bool(pa.types.is_timestamp(found)) and found.tz is None
         case Kind.BINARY:
             return found in {pa.binary(), pa.large_binary(), pa.binary_view()} or bool(
                 pa.types.is_fixed_size_binary(found)
@@ -235,7 +237,7 @@ def _from_json(value: object, type_: Type) -> Value:
                 return found
         case Kind.DECIMAL, (int() | Decimal()):
             return parse_value(_digits(value), type_)
-        case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP), str()):
+        case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ), str()):
             return parse_value(value, type_.with_null(False))
         case Kind.BINARY, str():
             return parse_base64(value)
@@ -349,7 +351,7 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return None
     if type_.is_float:
         return canonical_floats(converted)
-    if type_.logical_kind in {Kind.DATE, Kind.TIMESTAMP} and not _is_in_calendar(converted, type_):
+    if type_.is_time and not _is_in_calendar(converted, type_):
         return None
     return converted
 
@@ -372,7 +374,7 @@ def _from_arrow(value: object, type_: Type) -> Value:
     match value:
         case UnicodeDecodeError():
             raise ValueError("the text is not UTF-8")
-        case Exception() if type_.is_timestamp:
+        case Exception() if type_.kind is Kind.TIMESTAMP:
             raise ValueError("the time has parts of a microsecond, or is out of range")
         case Exception():
             raise ValueError(f"the value is out of range for {type_.with_null(False)}")

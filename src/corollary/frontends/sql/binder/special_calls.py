@@ -16,6 +16,7 @@ from corollary.core.types import (
     NUMERIC,
     SYMBOL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     decimal,
 )
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
@@ -297,6 +298,7 @@ _CAST_FUNCTIONS = {
     "binary": ColumnType(BINARY),
     "date": ColumnType(DATE),
     "timestamp": ColumnType(TIMESTAMP),
+    "timestamp_ntz": ColumnType(TIMESTAMP_NTZ),
 }
 
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604_800}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
-from corollary.core.spark_times import BLANKS, read_day, read_moment
+from corollary.core.spark_times import BLANKS, read_day, read_local, read_moment
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
@@ -174,5 +174,8 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_bool": _parse(_native(_read_bool)),
     "parse_day": _parse(_native(read_day)),
     "parse_moment": _parse(_native(read_moment)),
+    "parse_local": _parse(_native(read_local)),
+    "to_local": lambda operands, _: (operands[0][0], []),
+    "from_local": lambda operands, _: (operands[0][0], []),
     "show": _show,
 }

@@ -79,6 +79,8 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
     wanted = next(type_ for type_ in _WANTED if type_.logical_kind in kinds)
     if is_untyped(argument):
         return convert(argument, wanted)
+    if argument.type.is_timestamp_ntz:  # in UTC it is the same time
+        argument = convert(argument, TIMESTAMP)
     type_ = argument.type
     if type_.logical_kind in kinds:
         return argument

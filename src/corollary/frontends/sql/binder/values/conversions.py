@@ -21,6 +21,7 @@ from corollary.core.types import (
     NUMERIC,
     SYMBOL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Kind,
     Type,
     decimal,
@@ -115,8 +116,9 @@ def wider(left: Type, right: Type) -> Type | None:
         return _wider_number(left, right).with_null(nullable)
     if len(kinds) == 1:
         return left.with_null(nullable)
-    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
-        return TIMESTAMP.with_null(nullable)
+    if left.is_time and right.is_time:
+        has_zone = Kind.TIMESTAMP in kinds
+        return (TIMESTAMP if has_zone else TIMESTAMP_NTZ).with_null(nullable)
     if Kind.SYMBOL in kinds:
         other = _read_type(right if left.is_symbol else left)
         return None if other is None else other.with_null(nullable)
@@ -130,7 +132,7 @@ def _read_type(beside: Type) -> Type | None:
             return NUMBER
         case Kind.FLOAT | Kind.DECIMAL:
             return FLOAT
-        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
+        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return beside
         case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD:
             return None
@@ -202,7 +204,11 @@ def convert(expression: Expression, type_: Type) -> Expression:
             return call("to_float", (expression,), FLOAT, span)
         case Kind.DECIMAL:
             return to_decimal(expression, type_.scale, type_.precision)
+        case Kind.TIMESTAMP_NTZ:
+            return call("to_local", (convert(expression, TIMESTAMP),), TIMESTAMP_NTZ, span)
         case Kind.TIMESTAMP:
+            if found.is_timestamp_ntz:
+                return call("from_local", (expression,), TIMESTAMP, span)
             if isinstance(expression, ConstantValue) and isinstance(expression.value, date):
                 midnight = datetime.combine(expression.value, time(), UTC)
                 return ConstantValue(midnight, TIMESTAMP, span)
@@ -265,25 +271,36 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return call("to_float", (expression,), FLOAT, span) if is_number else None
         case Kind.BOOL:
             return _to_bool(expression)
-        case Kind.DATE:
-            if kind is Kind.DATE:
-                return expression
-            functor = {Kind.SYMBOL: "parse_day", Kind.TIMESTAMP: "to_date"}.get(kind)
-            return call(functor, (expression,), DATE, span) if functor else None
-        case Kind.TIMESTAMP:
-            if kind is Kind.TIMESTAMP:
-                return expression
-            if kind is Kind.NUMBER:
-                start = constant(EPOCH, TIMESTAMP)
-                return call("add_seconds", (start, expression), TIMESTAMP, span)
-            functor = {Kind.SYMBOL: "parse_moment", Kind.DATE: "to_timestamp"}.get(kind)
-            return call(functor, (expression,), TIMESTAMP, span) if functor else None
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+            return _to_time(expression, target)
         case Kind.BINARY:
             if kind is Kind.SYMBOL and expression.type.record is None:
                 return _to_binary(expression)
             return expression if kind is Kind.BINARY else None
         case Kind.UNSIGNED:
             return None
+
+
+_TIME_READERS = {
+    Kind.DATE: "parse_day",
+    Kind.TIMESTAMP: "parse_moment",
+    Kind.TIMESTAMP_NTZ: "parse_local",
+}
+
+
+def _to_time(expression: Expression, target: Type) -> Expression | None:
+    span, kind, result = expression.span, expression.type.logical_kind, target.with_null(False)
+    if kind is target.logical_kind:
+        return expression
+    if kind is Kind.SYMBOL:
+        return call(_TIME_READERS[target.logical_kind], (expression,), result, span)
+    if kind is Kind.NUMBER and target.is_timestamp:
+        return call("add_seconds", (constant(EPOCH, TIMESTAMP), expression), TIMESTAMP, span)
+    if not expression.type.is_time:
+        return None
+    if target.is_date:
+        return call("to_date", (convert(expression, TIMESTAMP),), DATE, span)
+    return convert(expression, result)
 
 
 def _to_binary(text: Expression) -> Expression:
@@ -308,7 +325,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             second = call("start_of_second", (expression,), TIMESTAMP, span)
             start = constant(EPOCH, TIMESTAMP)
             found = call("seconds_between", (start, second), NUMBER, span)
-        case Kind.DATE | Kind.BINARY:
+        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
     is_small = isinstance(found, ConstantValue) and fits_bits(found.value, bits)
     if bits == 64 or is_small:
@@ -335,7 +352,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = to_decimal(expression, target.scale, target.precision)
             if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
-        case Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
     return call("fit", (found, integer(target.precision)), result, span)
 
@@ -356,7 +373,7 @@ def _to_bool(expression: Expression) -> Expression | None:
         case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
             zero = zero_of(type_)
             return call("ne", (expression, zero), BOOL, span)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.BINARY:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
 
 

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 from sqlglot import exp
 
-from corollary.core.types import DATE, TIMESTAMP
+from corollary.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
@@ -146,6 +146,9 @@ def _span(text: str, first: str, last: str) -> Interval | None:
 
 def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> Expression:
     """Return a date or timestamp and an interval together."""
+    if value.type.is_timestamp_ntz:
+        found = moved(convert(value, TIMESTAMP), interval, is_minus, site)
+        return convert(found, TIMESTAMP_NTZ)
     step = -interval if is_minus else interval
     if is_untyped(value):
         value = convert(value, TIMESTAMP)

@@ -8,7 +8,7 @@ from math import isfinite
 from sqlglot import exp
 
 from corollary.core.logic import Value
-from corollary.core.spark_times import BLANKS, read_day, read_moment
+from corollary.core.spark_times import BLANKS, read_day, read_local, read_moment
 from corollary.core.types import (
     BINARY,
     BOOL,
@@ -93,7 +93,8 @@ def read_time(text: str, type_: Type) -> date | None:
     (datetime.date(2026, 1, 5), None)
     """
     try:
-        return (read_day if type_.is_date else read_moment)(text.strip(BLANKS))
+        read = read_local if type_.is_timestamp_ntz else read_moment
+        return (read_day if type_.is_date else read)(text.strip(BLANKS))
     except (ValueError, OverflowError):
         return None
 
@@ -105,7 +106,7 @@ def read_value(text: str, type_: Type) -> Value:
     (7, None, 7.5)
     """
     match type_.logical_kind:
-        case Kind.DATE | Kind.TIMESTAMP:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return read_time(text, type_)
         case Kind.NUMBER if _SIGNED.fullmatch(text.strip()) and text.strip().lstrip("+-").isdigit():
             value = int(text)

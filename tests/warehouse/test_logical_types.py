@@ -1,9 +1,10 @@
-"""Binary values through files, tables, JSON and the wire: they come back as they were."""
+"""Binary values and times without a zone come back from files, tables, JSON and the wire."""
 
 from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ PROGRAM = """
 .input j(filename="j.jsonl")
 .decl c(k: number, b: binary?)
 .input c(filename="c.csv", rfc4180=true, delimiter=",", headers=true)
-.decl v(b: binary?, n: number)
+.decl v(b: binary?, k: number)
 v(b, k) :- p(k, b).
 .output v(IO="file", filename="v.csv", rfc4180=true)
 """
@@ -59,9 +60,52 @@ def test_sources_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 transaction.delete("p", [(6, b"\0")])
         database.publish()
     found = DeltaTable("w/tables/v").to_pyarrow_table().to_pylist()
-    assert sorted((each["n"], each["b"]) for each in found) == ROWS
+    assert sorted((each["k"], each["b"]) for each in found) == ROWS
     Path("c.csv").write_text("k,b\n1,6\n2,617\n3,zz\n4,ff\n")
     with corollary.open("w") as database, pytest.raises(InputError, match="is not a binary"):
+        database.run("program.dl")
+
+
+LOCAL_TIMES = [
+    (1, datetime.fromisoformat("2026-01-31T08:05:07.25")),
+    (2, None),
+    (3, datetime.fromisoformat("0001-01-01")),
+    (4, datetime.fromisoformat("1969-12-31T23:59:59")),
+]
+
+
+def test_times_without_a_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*LOCAL_TIMES, strict=True))
+    table = pa.table({"k": keys, "n": pa.array(values, pa.timestamp("us"))})
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table)
+    texts = [None if each is None else each.isoformat() for each in values]
+    lines = [json.dumps({"k": k, "n": n}) for k, n in zip(keys, texts, strict=True)]
+    Path("j.jsonl").write_text("\n".join(lines))
+    pairs = zip(keys, texts, strict=True)
+    Path("c.csv").write_text("k,n\n" + "".join(f"{k},{n or ''}\n" for k, n in pairs))
+    program = PROGRAM.replace("b: binary", "b: timestamp_ntz").replace("b: ", "n: ")
+    constant = '.decl one(n: timestamp_ntz)\none(to_local(t"2026-01-01T00:00:00Z")) :- true.\n'
+    Path("program.dl").write_text(
+        program.replace("v(b, k) :- p(k, b)", "v(n, k) :- p(k, n)") + constant
+    )
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == LOCAL_TIMES, name
+        with pytest.raises(InputError, match="zone"), database.transaction() as transaction:
+            transaction.insert("p", [(6, datetime.now(UTC))])
+    found = DeltaTable("w/tables/v")
+    assert found.protocol().reader_features == ["timestampNtz"]
+    rows = found.to_pyarrow_table().to_pylist()
+    assert sorted(tuple(each.values())[::-1] for each in rows) == LOCAL_TIMES
+    with corollary.open("w", engine="local") as database:
+        assert database.relation("one").rows() == [(datetime.fromisoformat("2026-01-01"),)]
+        question = "SELECT k FROM p WHERE n = :n"
+        assert database.sql(question, n=LOCAL_TIMES[2][1]).rows() == [(3,)]
+    Path("c.csv").write_text("k,n\n1,2026-01-01T00:00:00Z\n")
+    with corollary.open("w") as database, pytest.raises(InputError, match="is not a timestamp_ntz"):
         database.run("program.dl")
 
 
