@@ -36,6 +36,7 @@ def last_line(*command: str) -> str:
     "what",
     [*sampled(PARTS, 3), *(pytest.param(each, marks=pytest.mark.long) for each in LONG_PARTS)],
 )
+@pytest.mark.oldest
 def test_all_is_right_on_connect(what: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect]")
     assert last_line("spark_connect.py", what) == "right"

@@ -9,6 +9,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -67,6 +68,7 @@ def rows(frame: Any) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, frame.collect()))
 
 
+@pytest.mark.oldest
 def test_relations_versions_and_questions(spark: Any, db: Database) -> None:
     for name in ("edge", "far", "seen", "copies"):
         assert rows(load(spark, db, relation=name)) == Counter(db.relation(name).rows()), name
@@ -93,6 +95,7 @@ def test_relations_versions_and_questions(spark: Any, db: Database) -> None:
         assert text in str(raised.value)
 
 
+@pytest.mark.oldest
 def test_changes_as_a_batch_and_as_a_stream(spark: Any, db: Database, tmp_path: Path) -> None:
     options = {"relation": "edge", "readChangeFeed": "true", "startingVersion": 0}
     changes = rows(load(spark, db, **options).select("x", "y", "_change_type", "_commit_version"))
@@ -115,9 +118,12 @@ def test_changes_as_a_batch_and_as_a_stream(spark: Any, db: Database, tmp_path: 
     query.awaitTermination()
     streamed = spark.table("streamed").select("x", "y", "_change_type", "_commit_version")
     assert rows(streamed) == changes
-    assert len([each for each in query.recentProgress if each.numInputRows]) == 2
+    batches = [each for each in query.recentProgress if each.numInputRows]
+    is_bounded = find_spec("pyspark.sql.streaming.datasource") is not None  # from 4.2 on
+    assert len(batches) == 1 + is_bounded
 
 
+@pytest.mark.oldest
 def test_frames_are_written(spark: Any, db: Database) -> None:
     frame = spark.createDataFrame([(9, "z", "+"), (4, "d", "-")], "x long, y string, op string")
     save = frame.repartition(2).write.format("corollary").mode("append")
@@ -135,6 +141,7 @@ def test_frames_are_written(spark: Any, db: Database) -> None:
     assert db.relation("edge").rows() == [(2, "b")]
 
 
+@pytest.mark.oldest
 def test_a_stream_is_written_once(spark: Any, db: Database, tmp_path: Path) -> None:
     """Spark does a batch again that its checkpoint does not list as done."""
     arrivals, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
@@ -206,6 +213,7 @@ def test_a_server_has_the_warehouse_open(spark: Any, db: Database, tmp_path: Pat
                     break
 
 
+@pytest.mark.oldest
 def test_a_warehouse_is_attached(spark: Any, db: Database) -> None:
     db.grant("ann", "far")
     assert corollary.spark.attach(spark, path_of(db), "ann_", reader="ann") == ["ann_far"]

@@ -268,6 +268,7 @@ def test_load_reads_through_the_passed_session(tmp_path: Path, spark: Any) -> No
 # --- frames -------------------------------------------------------------------------------------
 
 
+@pytest.mark.oldest
 def test_relations_and_changes_as_frames(tmp_path: Path, spark: Any) -> None:
     mine = spark.newSession()
     with corollary.open(tmp_path / "warehouse", spark=mine) as db:
@@ -365,6 +366,7 @@ def elsewhere(spark: Any) -> Any:
 @pytest.mark.parametrize("kind", [LocalTable, RowsElsewhere])
 @given(st.lists(ROW_WITH_NULLS, max_size=6))
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@pytest.mark.oldest
 def test_every_type_there_and_back(
     elsewhere: Any, tmp_path: Path, kind: type[LocalTable], rows: list[Any]
 ) -> None:

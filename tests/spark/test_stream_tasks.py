@@ -217,6 +217,7 @@ def test_a_batch_that_deletes_most_is_counted_in_tasks(
 # --------------------------------------------------------------------------------------- on Spark
 
 
+@pytest.mark.oldest
 def test_a_stream_into_partitions(spark: Any, tmp_path: Path) -> None:
     """A query of Spark: frames of several partitions, a key, poison, and what was there before."""
     folder = tmp_path / "in"

@@ -64,6 +64,7 @@ def micro_batches(db: Database, tmp_path: Path, **more: Any) -> BatchProcessor:
 # ---------------------------------------------------------------------------------- without Spark
 
 
+@pytest.mark.oldest
 def test_a_batch_is_a_transaction_and_is_made_once(db: Database, tmp_path: Path) -> None:
     seen: list[StreamBatch] = []
     apply = micro_batches(db, tmp_path, on_batch=seen.append)

@@ -58,6 +58,7 @@ def jobs(spark: Any, warehouse: Path, commit: int) -> list[int]:
 
 
 @pytest.mark.parametrize("most", [resources.REQUEST_MAX_BYTES, 0])
+@pytest.mark.oldest
 def test_each_task_gets_its_request(spark: Any, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It travels with the task, or with the function if it is very large."""
 
@@ -73,6 +74,7 @@ def test_each_task_gets_its_request(spark: Any, most: int, monkeypatch: pytest.M
     runner.close()
 
 
+@pytest.mark.oldest
 def test_one_job_maintains_a_stratum(spark: Any, tmp_path: Path) -> None:
     place = tmp_path / "one-job"
     with corollary.open(place, spark=spark, placement="partitions") as db:

@@ -33,7 +33,10 @@ def rows(seed: int, count: int, first: int) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("placement", [pytest.param("partitions", marks=pytest.mark.smoke), "auto"])
+@pytest.mark.parametrize(
+    "placement",
+    [pytest.param("partitions", marks=[pytest.mark.smoke, pytest.mark.oldest]), "auto"],
+)
 def test_changes_are_maintained_by_probes(spark: Any, placement: str) -> None:
     shops = [(f"shop {n}", f"town {n % 6}") for n in range(50)]
     sales = rows(1, 3000, 0)
