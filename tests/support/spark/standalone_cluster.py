@@ -98,6 +98,7 @@ class StandaloneCluster:
 
     def add_worker(self) -> None:
         """Start one more worker, and wait until the master knows it."""
+        self._processes = [each for each in self._processes if each.poll() is None]
         self._start_worker(self.workers)
         self.workers += 1
         self._wait(self._log, re.compile(REGISTERED), self.workers)
@@ -186,9 +187,9 @@ class StandaloneCluster:
         """Kill an executor now."""
         os.kill(self.executors()[0], signal.SIGKILL)
 
-    def kill_in(self, point: str, when: str = "before") -> None:
+    def kill_in(self, point: str, when: str = "before", *, with_worker: bool = False) -> None:
         """Let the first task that comes to a point kill its executor there."""
-        self._orders.write_text(f"{point} {when}")
+        self._orders.write_text(f"{point} {when}" + " worker" * with_worker)
 
     @property
     def is_waiting(self) -> bool:

@@ -2,8 +2,8 @@
 
 Python imports this module at its start where its directory is in PYTHONPATH, so in the workers of
 a `StandaloneCluster`. COROLLARY_TEST_KILL names a file; where it holds `module:function before` or
-`… after`, the first task that calls that function kills the executor that it runs in, as a machine
-goes down, and takes the file away.
+`… after`, the first task that calls that function kills the executor that it runs in, and takes the
+file away. With `… worker`, it kills the worker of the cluster too, as a machine goes down.
 """
 
 from __future__ import annotations
@@ -25,20 +25,31 @@ if TYPE_CHECKING:
 ORDERS = os.environ.get("COROLLARY_TEST_KILL", "")
 POINTS = [each.split(":") for each in os.environ.get("COROLLARY_TEST_KILL_POINTS", "").split()]
 
+WORKER = " worker"
+
 
 def obey(order: str) -> None:
     """Kill the executor if this is what the file of orders says; of all tasks, one does it."""
     file = Path(ORDERS)
     try:
-        if file.read_text() != order:
+        found = file.read_text()
+        if found.removesuffix(WORKER) != order:
             return
         file.rename(file.with_suffix(f".{os.getpid()}"))
     except FileNotFoundError:
         return
     # This process was forked by the daemon of Python workers, which the executor has started.
-    daemon = Path("/proc", str(os.getppid()), "stat").read_text()
-    os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+    executor = parent_of(os.getppid())
+    if found.endswith(WORKER):
+        os.kill(parent_of(executor), signal.SIGKILL)
+    os.kill(executor, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def parent_of(process: int) -> int:
+    """Return the process that started one."""
+    stat = Path("/proc", str(process), "stat").read_text()
+    return int(stat.rpartition(")")[2].split()[1])
 
 
 def mortal(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
