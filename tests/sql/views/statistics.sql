@@ -19,15 +19,24 @@ CREATE VIEW quantiles AS SELECT a, median(b) AS m, percentile(b, 0.3) AS p, perc
 
 -- the most frequent value, the least of several
 -- duckdb: SELECT a, (SELECT s FROM n o WHERE o.a = n.a AND s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC, s LIMIT 1) AS m, (SELECT s FROM n o WHERE o.a = n.a AND s IS NOT NULL GROUP BY s ORDER BY COUNT(*) DESC, s DESC LIMIT 1) AS d FROM n GROUP BY a
-CREATE VIEW modes AS SELECT a, mode(s) AS m, mode() WITHIN GROUP (ORDER BY s DESC) AS d FROM n GROUP BY a;
+CREATE VIEW modes AS SELECT a, mode(s, true) AS m, mode() WITHIN GROUP (ORDER BY s DESC) AS d FROM n GROUP BY a;
 
 -- a value beside the greatest or the least one; of equal ones the greatest or the least
 -- duckdb: SELECT a, MAX(k) FILTER (WHERE b = most) AS x, MIN(k) FILTER (WHERE b = least) AS y FROM (SELECT *, MAX(b) OVER (PARTITION BY a) AS most, MIN(b) OVER (PARTITION BY a) AS least FROM t) q GROUP BY a
+-- spark: SELECT a, max_by(k, struct(b, k)) FILTER (WHERE b IS NOT NULL) AS x, min_by(k, struct(b, k)) FILTER (WHERE b IS NOT NULL) AS y FROM t GROUP BY a
 CREATE VIEW beside AS SELECT a, max_by(k, b) AS x, min_by(k, b) AS y FROM t GROUP BY a;
 
--- pairs
--- duckdb: SELECT a, covar_pop(k, b) AS c, covar_samp(k, b) AS s, CASE WHEN regr_sxx(k, b) > 0 AND regr_syy(k, b) > 0 THEN corr(k, b) END AS r, CASE WHEN regr_sxx(k, b) > 0 THEN regr_slope(k, b) END AS l, CASE WHEN regr_sxx(k, b) > 0 THEN regr_intercept(k, b) END AS i, regr_sxx(k, b) AS x, regr_sxy(k, b) AS y, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a
-CREATE VIEW pairs AS SELECT a, covar_pop(k, b) AS c, covar_samp(k, b) AS s, corr(k, b) AS r, regr_slope(k, b) AS l, regr_intercept(k, b) AS i, regr_sxx(k, b) AS x, regr_sxy(k, b) AS y, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a;
+-- pairs; others do not compute exactly
+-- duckdb: SELECT a, round(covar_pop(k, b), 9) AS c, round(covar_samp(k, b), 9) AS s, CASE WHEN regr_sxx(k, b) > 0 AND regr_syy(k, b) > 0 THEN round(corr(k, b), 9) END AS r, CASE WHEN regr_sxx(k, b) > 0 THEN round(regr_slope(k, b), 9) END AS l, CASE WHEN regr_sxx(k, b) > 0 THEN round(regr_intercept(k, b), 9) END AS i, round(regr_sxx(k, b), 9) AS x, round(regr_sxy(k, b), 9) AS y, CASE WHEN regr_sxx(k, b) > 0 THEN CASE WHEN regr_syy(k, b) > 0 THEN round(regr_r2(k, b), 9) ELSE 1 END END AS q, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a
+CREATE VIEW pairs AS SELECT a, round(covar_pop(k, b), 9) AS c, round(covar_samp(k, b), 9) AS s, round(corr(k, b), 9) AS r, round(regr_slope(k, b), 9) AS l, round(regr_intercept(k, b), 9) AS i, round(regr_sxx(k, b), 9) AS x, round(regr_sxy(k, b), 9) AS y, round(regr_r2(k, b), 9) AS q, regr_count(k, b) AS n, regr_avgx(k, b) AS e, regr_avgy(k, b) AS f FROM t GROUP BY a;
+
+-- the same where y may be constant
+-- duckdb: SELECT x, CASE WHEN regr_sxx(q, y) > 0 AND regr_syy(q, y) > 0 THEN round(corr(q, y), 9) END AS r, CASE WHEN regr_sxx(q, y) > 0 THEN CASE WHEN regr_syy(q, y) > 0 THEN round(regr_r2(q, y), 9) ELSE 1 END END AS s FROM p GROUP BY x
+CREATE VIEW flat_pairs AS SELECT x, round(corr(q, y), 9) AS r, round(regr_r2(q, y), 9) AS s FROM p GROUP BY x;
+
+-- higher moments
+-- duckdb: SELECT a, CASE WHEN v > 0 THEN round((t / n - 3 * m * q / n + 2 * m * m * m) / power(v, 1.5), 9) END AS s, CASE WHEN v > 0 THEN round(k, 9) END AS k FROM (SELECT a, SUM(b * b * b) AS t, SUM(b * b) AS q, AVG(b) AS m, COUNT(b) AS n, var_pop(b) AS v, kurtosis_pop(b) AS k FROM u GROUP BY a) g
+CREATE VIEW shapes AS SELECT a, round(skewness(b), 9) AS s, round(kurtosis(b), 9) AS k FROM u GROUP BY a;
 
 -- texts in an order
 -- duckdb: SELECT a, string_agg(s, ', ' ORDER BY s DESC) AS x FROM n GROUP BY a
