@@ -143,7 +143,7 @@ CALLS = [
         "to_unix_timestamp(d)",
     ),
     *("unix_timestamp(s)", "try_to_date(s, 'yyyy')", "to_char(d, 'yyyy-MM-dd')"),
-    *("make_timestamp(2024, i, j, k, 5, p)", "try_make_timestamp(i, j, k, 5, 6, p)"),
+    *("make_timestamp(2024, i, j, k, 5, p)", "try_make_timestamp(2024, j, k, 5, 6, p)"),
     *(f"{way}_utc_timestamp(v, '{zone}')" for way in ("from", "to") for zone in ZONES),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
