@@ -71,7 +71,9 @@ def answer_changes(context: HandlerContext, who: Principal, request: ChangesRequ
     """Return what commits have changed, row by row."""
     database, latest = context.view(who)
     feeds = database.feed(request.relation, since=request.since, upto=request.upto)
-    return Answer.of(latest, {"changes": [feed_as_json(*each) for each in feeds]})
+    return Answer.of(
+        latest, {"changes": [feed_as_json(each.relation, each.arrow()) for each in feeds]}
+    )
 
 
 def answer_difference(
@@ -85,10 +87,10 @@ def answer_difference(
     database, _ = context.view(who)
     found: dict[str, dict[str, Any]] = {}
     if request.since < commit:
-        for fed, table in database.feed(request.relation, since=request.since, upto=commit):
-            change = _net_change(fed, table, request.limit)
+        for each in database.feed(request.relation, since=request.since, upto=commit):
+            change = _net_change(each.relation, each.arrow(), request.limit)
             if change["counts"] != [0, 0]:
-                found[fed.name] = change
+                found[each.relation.name] = change
     return Answer.of(commit, {"since": request.since, "at": commit, "changes": found})
 
 
