@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import corollary
 from support.selection import examples, sampled, seed_of_run
 from support.sql.corpus import GRAPHS, RandomTables, corpus, corpus_tables, has_no_cycle
 from support.sql.view_judge import SqlOracles
@@ -46,3 +47,12 @@ def test_duckdb_and_sqlite_agree_on_recursion(request: pytest.FixtureRequest, fi
         oracles.fill(source.state)
         for view in views:
             oracles.rows(view.name)
+
+
+def test_many_aggregates_do_not_double_the_rules() -> None:
+    columns = ", ".join(f"SUM(x + {at}) AS s{at}, MAX(x - {at}) AS m{at}" for at in range(8))
+    with corollary.open(None, engine="local") as database:
+        database.sql("CREATE TABLE t (k INT, x INT)")
+        database.sql(f"CREATE VIEW v AS SELECT k, {columns} FROM t GROUP BY k")
+        database.sql("INSERT INTO t VALUES (1, 2), (1, 2), (1, NULL)")
+        assert database.sql("SELECT s7, m1 FROM v").rows() == [(18, 1)]

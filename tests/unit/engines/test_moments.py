@@ -115,7 +115,7 @@ def bound(operator: str, rows: Any, wanted: Decimal) -> Decimal:
     if operator in ("covar_pop", "covar_samp", "regr_sxy", "regr_slope", "regr_intercept"):
         largest = [Decimal(max(abs(row[at]) for row in rows)) for at in (0, 1)]
         of = power_sums(rows)
-        scale = largest[0] * largest[1] * of["n"]
+        scale: Decimal = largest[0] * largest[1] * of["n"]
         if operator in ("regr_slope", "regr_intercept"):
             scale = scale / number(of["m2"]) * (1 + largest[0])
         return half + scale * Decimal(2) ** -80
