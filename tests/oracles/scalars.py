@@ -404,6 +404,8 @@ def show(value: Value) -> str:
         return f"{value.year:04}-{value.month:02}-{value.day:02} {text}{fraction}"
     if isinstance(value, float):
         return show_float(value)
+    if isinstance(value, bytes):
+        return value.hex().upper()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 

@@ -13,6 +13,7 @@ import pytest
 from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.logic import Constant, Expression, Functor, Variable
 from corollary.core.types import (
+    BINARY,
     BOOL,
     DATE,
     FLOAT,
@@ -20,6 +21,7 @@ from corollary.core.types import (
     PRIMITIVES,
     SYMBOL,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     UNSIGNED,
     Kind,
     Type,
@@ -36,6 +38,7 @@ MISSING = "no value"
 DECIMALS = (decimal(12, 2), decimal(38, 0), decimal(38, 6), decimal(38, 38))
 KINDS: dict[Kind, tuple[Type, ...]] = {
     **{type_.kind: (type_,) for type_ in (NUMBER, UNSIGNED, FLOAT, SYMBOL, BOOL, DATE, TIMESTAMP)},
+    **{type_.logical_kind: (type_,) for type_ in (BINARY, TIMESTAMP_NTZ)},
     Kind.DECIMAL: DECIMALS,
 }
 TEXTS = (
@@ -82,6 +85,8 @@ SAMPLES: dict[Kind, tuple[Any, ...]] = {
         datetime(2026, 11, 16, 8, 5, tzinfo=UTC),
     ),
 }
+SAMPLES[Kind.BINARY] = b"", b"a", b"ab", b"\x00\xff", b"\xff"
+SAMPLES[Kind.TIMESTAMP_NTZ] = tuple(each.replace(tzinfo=None) for each in SAMPLES[Kind.TIMESTAMP])
 PATTERNS = ("", "a", "[a-z]+", "(a)(b)?", "X|c$", "(?i)ABC", ".", "x*")
 SMALL = (-9, -3, -1, 0, 1, 2, 3, 5, 9, 40, 2**63 - 1, -(2**63))
 """Numbers beside a text: places and lengths."""
@@ -89,7 +94,7 @@ SMALL = (-9, -3, -1, 0, 1, 2, 3, 5, 9, 40, 2**63 - 1, -(2**63))
 
 def samples(type_: Type) -> tuple[Any, ...]:
     if type_.kind is not Kind.DECIMAL:
-        return SAMPLES[type_.kind]
+        return SAMPLES[type_.logical_kind]
     fitting = [each for each in UNITS if each < 10**type_.precision]
     return tuple(decimal_value(sign * each, type_.scale) for each in fitting for sign in (1, -1))
 
