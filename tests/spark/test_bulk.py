@@ -172,19 +172,33 @@ most(x, n) :- edge(x, _), n = count : { pair(x, _) }.
     assert found[0] == found[1]
 
 
-def test_a_missing_value_is_the_error_that_the_local_engine_raises(spark: Any) -> None:
-    text = BASE + ".decl q(i: number, r: number)\nq(i, 10 / (i - 5)) :- edge(i, _)."
+MISSING = {
+    "a relation": "q(i, 10 / (i - 5)) :- edge(i, _).",
+    "a join": "q(i, 10 / (y - 8)) :- edge(i, y), product(y, _), i != 4.",
+    "a group": "q(i, s) :- product(i, _), s = sum 10 / (y - 8) : { edge(i, y) }.",
+}
+
+
+@pytest.mark.parametrize("rule", MISSING.values(), ids=MISSING.keys())
+def test_a_missing_value_is_the_error_that_the_local_engine_raises(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """It is found among the rows that lack one: no relation is read on the driver."""
+    text = f"{BASE}.decl q(i: number, r: number)\n{rule}"
+    edges = [(at, at * 7 % 13 + 1) for at in range(40)]
     messages = []
     for options in ({"engine": "local"}, {"placement": "partitions", "bulk": "always"}):
-        db = corollary.open(None, spark=spark, **options)  # type: ignore[call-overload]
-        db.load(text=BASE)
-        with db.transaction() as tx:
-            tx.insert("edge", [(1, 1), (5, 2), (7, 3)])
-        with pytest.raises(EvaluationError) as raised:
-            db.load(text=text)
-        messages.append(str(raised.value))
-        assert sorted(db.relation("edge").rows()) == [(1, 1), (5, 2), (7, 3)]
-        db.close()
+        if "bulk" in options:
+            forbid_collecting(monkeypatch)
+        with corollary.open(None, spark=spark, **options) as db:  # type: ignore[call-overload]
+            db.load(text=BASE)
+            with db.transaction() as tx:
+                tx.insert("edge", edges)
+                tx.insert("product", [(at, None if at % 3 else "a") for at in range(20)])
+            with pytest.raises(EvaluationError) as raised:
+                db.load(text=text)
+            messages.append(str(raised.value))
+            assert len(db.relation("edge")) == len(edges)
     assert messages[0] == messages[1]
 
 

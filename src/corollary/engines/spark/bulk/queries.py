@@ -1,7 +1,7 @@
 """Runs queries of Spark SQL over the relations of an engine, and has tasks write their results."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,11 @@ from corollary.engines.spark.bulk.writing import (
     WrittenPartition,
     write_partitions,
 )
-from corollary.engines.spark.frames import arrow_frame, has_rows
+from corollary.engines.spark.frames import all_rows, arrow_frame, has_rows
 from corollary.engines.spark.relation.contents import PartitionPlace, contents_in
 from corollary.engines.spark.resources import SparkResources
 from corollary.engines.spark.session import run_jobs
-from corollary.sqlgen.compiled import InputTable, Representation
+from corollary.sqlgen.compiled import MARK, InputTable, Representation
 from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.udf import Udf, udfs_in
 
@@ -101,17 +101,41 @@ class SparkQueries:
         Returns:
             What was written for each step; None if a row may lack a value.
         """
+        title = ", ".join(writer.relation.name for writer in results)
+        with self._views(query, tables, semi_joins):
+            work = partial(self._compute, query, results)
+            return run_jobs(self._resources.session, title, work, seconds)
+
+    def marked_rows(
+        self, query: StepQuery, tables: Mapping[str, Table], most: int, seconds: float | None
+    ) -> pa.Table:
+        """Return some of the rows of a step's query that may lack a value."""
+        session = self._resources.session
+        (text,) = query.texts
+
+        def read() -> pa.Table:
+            return all_rows(session.sql(text).where(MARK).drop(MARK).distinct().limit(most))
+
+        with self._views(query, tables):
+            return run_jobs(session, "read rows that lack a value", read, seconds)
+
+    @contextmanager
+    def _views(
+        self,
+        query: StepQuery,
+        tables: Mapping[str, Table],
+        semi_joins: Sequence[Mapping[Reference, SemiJoin]] = (),
+    ) -> Iterator[None]:
+        """Let the session have the tables that a query reads."""
         session = self._resources.session
         self._functions.register(query.trees)
-        title = ", ".join(writer.relation.name for writer in results)
         with ExitStack() as stack:
             for at, inputs in enumerate(query.inputs):
                 joins = semi_joins[at] if semi_joins else {}
                 for name, frame in self._frames(inputs, tables, joins).items():
                     frame.createOrReplaceTempView(name)
                     stack.callback(session.catalog.dropTempView, name)
-            work = partial(self._compute, query, results)
-            return run_jobs(session, title, work, seconds)
+            yield
 
     def _compute(
         self, query: StepQuery, results: Sequence[WritePartitions]

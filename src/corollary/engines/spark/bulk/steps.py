@@ -1,7 +1,8 @@
 """Steps of a plan that Spark SQL computes: they read much of what is in partitions.
 
-Results are written by tasks, and stay in partitions; few tuples come to the driver. Where a row may
-lack a value, the driver computes the step itself, and its judge decides.
+Results are written by tasks, and stay in partitions; few tuples come to the driver. Where rows may
+lack a value, the driver computes a few of them, whose judge decides; if it allows them, the driver
+computes the step itself.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +12,8 @@ from functools import cached_property, partial
 import pyarrow as pa
 
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.logic import Constant, Variable
+from corollary.core.pipeline import Pipeline, Probe, Reference, Stage
 from corollary.core.plans import (
     Aggregate,
     Derive,
@@ -36,6 +38,7 @@ from corollary.engines.local.bulk.fusion import (
     find_fused_steps,
     sources_of,
 )
+from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
@@ -46,6 +49,7 @@ from corollary.engines.spark.bulk.semi_joins import (
     SemiJoin,
     find_semi_joins,
 )
+from corollary.engines.spark.bulk.spark_columns import from_spark
 from corollary.engines.spark.bulk.step_queries import (
     StepQuery,
     derive_query,
@@ -76,6 +80,12 @@ from corollary.engines.spark.relation.files import (
 from corollary.engines.spark.relation.handle import RemoteTuples
 from corollary.engines.spark.relation.partitioning import Partitioning
 from corollary.sqlgen.compiled import NotCompiled
+
+MARKED = "•marked"
+"""The relation of what leads to rows that may lack a value."""
+
+MARKED_MAX = 1 << 10
+"""So many of them come to the driver, where one is an error mostly."""
 
 READ_DIVISOR = 4
 """A relation that lacks an order is read as a whole if a step needs so large a part of it."""
@@ -161,6 +171,7 @@ class SparkSteps:
         results = [_Result(step.target, step.reduce, step.without)]
         found = self._run(query, results, context, step.pipelines)
         if found is None:
+            self._judge_marked(step, context)
             self._faulty.add(id(step))
             return None
         return found[0], led
@@ -254,6 +265,8 @@ class SparkSteps:
         results = [_Result(each.target, None, _without(each)) for each in steps]
         found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
+            if rows is not None:
+                self._judge_marked(self._deferred[step.body.relation][0], context)
             self._faulty |= set(map(id, steps))
             return None
         self._results |= dict(zip(map(id, steps), found, strict=True))
@@ -316,9 +329,40 @@ class SparkSteps:
         results = [_Result(step.target, None, step.without)]
         found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
+            if rows is not None:
+                self._judge_marked(self._deferred[step.body.relation][0], context)
             self._faulty.add(id(step))
             return None
         return found[0]
+
+    # --- missing values ------------------------------------------------------------------------
+
+    def _judge_marked(self, step: Derive, context: RunContext) -> None:
+        """Let the judge decide about a few of the rows of a step that may lack a value.
+
+        If none of them is an error, the driver has to compute the step.
+
+        Raises:
+            EvaluationError: one is an error.
+        """
+        for pipeline in step.pipelines:
+            lead = _marked_lead(pipeline, self._types)
+            if pipeline.is_lenient or lead is None:
+                continue
+            variables = tuple(each for each, _ in lead)
+            types = {**self._types, MARKED: tuple(type_ for _, type_ in lead)}
+            heads = replace(pipeline, head=variables, is_bag=False)
+            query = derive_query(Derive(MARKED, (heads,)), types, {})
+            if isinstance(query, NotCompiled):
+                continue
+            seconds = context.budget.seconds_left
+            rows = self._queries.marked_rows(query, self._tables, MARKED_MAX, seconds)
+            table = Table(types[MARKED])
+            columns = map(from_spark, rows.columns, table.types)
+            table.assign(self._packed(table, pa.table(list(columns), rows.column_names)))
+            narrowed = replace(step, pipelines=(_led_by_marked(pipeline, variables),))
+            tables = {**self._tables, MARKED: table}
+            Derivation(narrowed, tables, self._queries.dictionary, self._held).run(context)
 
     # --- results -------------------------------------------------------------------------------
 
@@ -408,7 +452,9 @@ class SparkSteps:
         tables = [from_bytes(each.rows) for each in written if each.rows is not None]
         if not tables:
             return target.layout.empty
-        rows = pa.concat_tables(tables)
+        return self._packed(target, pa.concat_tables(tables))
+
+    def _packed(self, target: Table, rows: pa.Table) -> Words:
         columns = [
             self._queries.dictionary.encode_arrow(rows.column(at), type_)
             for at, type_ in enumerate(target.types)
@@ -485,6 +531,38 @@ class _Result:
     target: str
     reduce: Reduce | None = None
     without: tuple[Reference, ...] = ()
+
+
+def _marked_lead(
+    pipeline: Pipeline, types: Mapping[str, tuple[Type, ...]]
+) -> tuple[tuple[Variable, Type], ...] | None:
+    """Return the variables of the relation that leads a pipeline; None if none does."""
+    lead = pipeline.stages[0] if pipeline.stages else None
+    if not isinstance(lead, Probe) or lead not in pipeline.judge:
+        return None
+    slots = zip(lead.slots, types[lead.source.relation], strict=True)
+    found = {each: type_ for each, type_ in slots if isinstance(each, Variable)}
+    return tuple(found.items()) or None
+
+
+def _led_by_marked(pipeline: Pipeline, variables: tuple[Variable, ...]) -> Pipeline:
+    """Return a pipeline, and its judge, that is led by rows of `MARKED` instead of a relation."""
+    lead, *rest = pipeline.stages
+    marked = Probe(Reference(MARKED), variables, ())
+    judge: list[Stage] = [marked]
+    bound = {each.name for each in variables}
+    for stage in pipeline.judge:
+        if isinstance(stage, Probe):
+            if stage == lead:
+                continue
+            known = [
+                isinstance(each, Constant) or (isinstance(each, Variable) and each.name in bound)
+                for each in stage.slots
+            ]
+            stage = replace(stage, bound=tuple(at for at, is_known in enumerate(known) if is_known))
+            bound |= {each.name for each in stage.slots if isinstance(each, Variable)}
+        judge.append(stage)
+    return replace(pipeline, stages=(marked, *rest), judge=tuple(judge))
 
 
 def _without(step: GroupStep) -> tuple[Reference, ...]:
