@@ -219,10 +219,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The Spark session of this process."""
-    from corollary.engines.spark.session import local_session
+    """The Spark session of this process, which remembers all of its jobs and stages."""
+    from corollary.engines.spark import session as sessions
 
-    session = local_session()
+    kept = dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages"), "1000000")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sessions, "LOCAL_SETTINGS", {**sessions.LOCAL_SETTINGS, **kept})
+        session = sessions.local_session()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
