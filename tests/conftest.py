@@ -60,6 +60,8 @@ FIGURE = "figure"
 """The name of the properties of a report that have what a test has counted."""
 SECONDS = "seconds"
 """The name of the property that has the processor time of a test and of its processes."""
+REMEMBERED = ("spark.ui.retainedJobs", "spark.ui.retainedStages")
+"""How many jobs and stages Spark remembers: a thousand, if nobody says more."""
 GROUPS = ("spark", "postgresql", "tests/web/")
 """Tests with one of these in their id run in one process: that of the session, server, browser."""
 
@@ -106,6 +108,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") == "ci":
         # Examples are made of constants in modules, too: those that tests before it have loaded.
         pytest.MonkeyPatch().setattr(providers, "_get_local_constants", providers.Constants)
+    # Whoever starts a session first, a test, a command or an engine, says it for the process.
+    remembered = " ".join(f"--conf {name}=1000000" for name in REMEMBERED)
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"{remembered} pyspark-shell")
     # Nobody pulls the plug here; crash tests count calls of processes, which do not see this.
     pytest.MonkeyPatch().setattr(os, "fsync", lambda _: None)
     unforced = (*_Sqlite.SETTINGS, "synchronous = OFF")
@@ -220,12 +225,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling |
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The Spark session of this process, which remembers all of its jobs and stages."""
-    from corollary.engines.spark import session as sessions
+    from corollary.engines.spark.session import local_session
 
-    kept = dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages"), "1000000")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sessions, "LOCAL_SETTINGS", {**sessions.LOCAL_SETTINGS, **kept})
-        session = sessions.local_session()
+    session = local_session()
+    said = session.sparkContext.getConf()
+    assert all(said.contains(name) for name in REMEMBERED), "started with other settings"
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
