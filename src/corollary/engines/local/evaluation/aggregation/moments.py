@@ -26,13 +26,19 @@ import numpy as np
 
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation.exact_sums import Floats, sum_twice
+from corollary.engines.local.evaluation.float_pairs import (
+    Pair,
+    negative,
+    over,
+    plus,
+    root,
+    times,
+    two_product,
+    two_sum,
+)
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 
-Pair = tuple[Any, Any]
-"""Numbers as sums of two floats, the second at most half a unit in the last place of the first."""
-
-_SPLITTER = 2.0**27 + 1
 _GRID_BITS = 10
 """The number r has so many bits below the spread of the values."""
 
@@ -49,18 +55,18 @@ def single_moment(operator: str, values: Floats, weights: Codes, begins: Codes) 
     with np.errstate(all="ignore"):
         match operator:
             case "var_pop" | "stddev_pop":
-                result, is_null = _over(square, _two_product(count, count)), count < 1
+                result, is_null = over(square, two_product(count, count)), count < 1
             case "var_samp" | "stddev_samp":
-                result, is_null = _over(square, _two_product(count, count - 1)), count < 2
+                result, is_null = over(square, two_product(count, count - 1)), count < 2
             case _:
                 moment = column.third_moment() if operator == "skewness" else column.fourth_moment()
-                root = _root(square) if operator == "skewness" else square
-                result, scale = _over(moment, _times(square, root)), 0 * scale
+                factor = root(square) if operator == "skewness" else square
+                result, scale = over(moment, times(square, factor)), 0 * scale
                 is_null = (square[0] == 0) & ~column.is_special
                 if operator == "kurtosis":
-                    result = _plus(result, (-3.0, 0.0))
+                    result = plus(result, (-3.0, 0.0))
         if operator.startswith("stddev"):
-            result, scale = _root(result), column.exponents
+            result, scale = root(result), column.exponents
         return column.rounded(result, scale), is_null
 
 
@@ -75,26 +81,26 @@ def double_moment(
     with np.errstate(all="ignore"):
         match operator:
             case "covar_pop":
-                result = _over(product, _two_product(count, count))
+                result = over(product, two_product(count, count))
             case "covar_samp":
-                result, is_null = _over(product, _two_product(count, count - 1)), count < 2
+                result, is_null = over(product, two_product(count, count - 1)), count < 2
             case "corr":
-                result, scale = _over(product, _root(_times(xx, yy))), 0 * scale
+                result, scale = over(product, root(times(xx, yy))), 0 * scale
                 is_null = (xx[0] == 0) | (yy[0] == 0)
             case "regr_r2":
-                result, scale = _over(_times(product, product), _times(xx, yy)), 0 * scale
+                result, scale = over(times(product, product), times(xx, yy)), 0 * scale
                 is_flat = yy[0] == 0
                 result = np.where(is_flat, 1.0, result[0]), np.where(is_flat, 0.0, result[1])
                 is_null = xx[0] == 0
             case "regr_slope":
-                result, is_null, scale = _over(product, xx), xx[0] == 0, y.exponents - x.exponents
+                result, is_null, scale = over(product, xx), xx[0] == 0, y.exponents - x.exponents
             case "regr_intercept":
-                slope_part = _times(_over(product, xx), x.mean())
-                result, scale = _plus(y.mean(), _negative(slope_part)), y.exponents
+                slope_part = times(over(product, xx), x.mean())
+                result, scale = plus(y.mean(), negative(slope_part)), y.exponents
                 is_null = xx[0] == 0
             case _:
                 one = {"regr_sxx": xx, "regr_sxy": product, "regr_syy": yy}[operator]
-                result = _over(one, (count, 0.0))
+                result = over(one, (count, 0.0))
                 own = {"regr_sxx": 2 * x.exponents, "regr_syy": 2 * y.exponents}
                 scale = own.get(operator, scale)
         is_special = x.is_special | y.is_special
@@ -134,11 +140,11 @@ class _Centred:
         count = np.add.reduceat(weights, begins).astype(np.float64)
         factors = None if (weights == 1).all() else weights.astype(np.float64)
         least, most = np.minimum.reduceat(scaled, begins), np.maximum.reduceat(scaled, begins)
-        mean = _over(_weighted_sum((scaled, np.zeros(1)), factors, begins), (count, 0.0))[0]
+        mean = over(_weighted_sum((scaled, np.zeros(1)), factors, begins), (count, 0.0))[0]
         bits = _GRID_BITS - np.frexp(most - least)[1]
         coarse = np.ldexp(np.rint(np.ldexp(mean, bits)), -bits)
         centres = np.where(least == most, most, coarse)
-        differences = _two_sum(scaled, -centres[owners])
+        differences = two_sum(scaled, -centres[owners])
         return cls(differences, centres, exponents, is_special, count, factors, begins)
 
     def sum_of(self, numbers: Pair) -> Pair:
@@ -147,35 +153,35 @@ class _Centred:
 
     def moment(self, other: "_Centred") -> Pair:
         """Return M_xy, or M₂ of a column and itself."""
-        own, product = self.sum_of(self.differences), _times(self.differences, other.differences)
+        own, product = self.sum_of(self.differences), times(self.differences, other.differences)
         others = own if other is self else self.sum_of(other.differences)
-        scaled = _times(self.sum_of(product), (self.count, 0.0))
-        return _plus(scaled, _negative(_times(own, others)))
+        scaled = times(self.sum_of(product), (self.count, 0.0))
+        return plus(scaled, negative(times(own, others)))
 
     def third_moment(self) -> Pair:
         """Return M₃."""
         n, one, two, three, _ = self._power_sums(3)
-        found = _plus(_times(n, three), _negative(_times((3.0, 0.0), _times(one, two))))
-        return _plus(_times(n, found), _times((2.0, 0.0), _times(one, _times(one, one))))
+        found = plus(times(n, three), negative(times((3.0, 0.0), times(one, two))))
+        return plus(times(n, found), times((2.0, 0.0), times(one, times(one, one))))
 
     def fourth_moment(self) -> Pair:
         """Return M₄."""
         n, one, two, three, four = self._power_sums(4)
-        square = _times(one, one)
-        found = _plus(_times(n, four), _negative(_times((4.0, 0.0), _times(one, three))))
-        found = _plus(_times(n, found), _times((6.0, 0.0), _times(square, two)))
-        return _plus(_times(n, found), _negative(_times((3.0, 0.0), _times(square, square))))
+        square = times(one, one)
+        found = plus(times(n, four), negative(times((4.0, 0.0), times(one, three))))
+        found = plus(times(n, found), times((6.0, 0.0), times(square, two)))
+        return plus(times(n, found), negative(times((3.0, 0.0), times(square, square))))
 
     def _power_sums(self, most: int) -> list[Pair]:
         powers = [self.differences]
         while len(powers) < most:
-            powers.append(_times(powers[-1], self.differences))
+            powers.append(times(powers[-1], self.differences))
         sums = [self.sum_of(each) for each in powers]
         return [(self.count, 0.0), *sums, *([(0.0, 0.0)] * (4 - most))]
 
     def mean(self) -> Pair:
         """Return the scaled means."""
-        return _plus((self.centres, 0.0), _over(self.sum_of(self.differences), (self.count, 0.0)))
+        return plus((self.centres, 0.0), over(self.sum_of(self.differences), (self.count, 0.0)))
 
     def rounded(self, result: Pair, scale: Codes) -> Floats:
         """Return results times powers of two; NaN where a value was special."""
@@ -183,62 +189,9 @@ class _Centred:
         return np.where(self.is_special, np.nan, values)
 
 
-# --- pairs of floats -----------------------------------------------------------------------------
-
-
 def _weighted_sum(numbers: Pair, weights: Floats | None, begins: Codes) -> Pair:
     parts = numbers
     if weights is not None:
-        parts = tuple(part for each in numbers for part in _two_product(each, weights))
+        parts = tuple(part for each in numbers for part in two_product(each, weights))
     used = [each for each in parts if each.any()] or [parts[0]]
     return sum_twice(np.stack(used, axis=1).ravel(), begins * len(used))
-
-
-def _two_sum(one: Any, two: Any) -> Pair:
-    total = one + two
-    part = total - one
-    return total, (one - (total - part)) + (two - part)
-
-
-def _two_product(one: Any, two: Any) -> Pair:
-    product = one * two
-    (a, b), (c, d) = _split(one), _split(two)
-    return product, b * d - (((product - a * c) - b * c) - a * d)
-
-
-def _split(number: Any) -> Pair:
-    upper = _SPLITTER * number
-    upper = upper - (upper - number)
-    return upper, number - upper
-
-
-def _plus(one: Pair, two: Pair) -> Pair:
-    total, rest = _two_sum(one[0], two[0])
-    lower, least = _two_sum(one[1], two[1])
-    total, rest = _two_sum(total, rest + lower)
-    return _two_sum(total, rest + least)
-
-
-def _negative(one: Pair) -> Pair:
-    return -one[0], -one[1]
-
-
-def _times(one: Pair, two: Pair) -> Pair:
-    product, rest = _two_product(one[0], two[0])
-    return _two_sum(product, rest + (one[0] * two[1] + one[1] * two[0]))
-
-
-def _over(one: Pair, two: Pair) -> Pair:
-    first = one[0] / two[0]
-    rest = _plus(one, _negative(_times((first, 0.0), two)))
-    second = rest[0] / two[0]
-    rest = _plus(rest, _negative(_times((second, 0.0), two)))
-    total, lower = _two_sum(first, second)
-    return _two_sum(total, lower + rest[0] / two[0])
-
-
-def _root(one: Pair) -> Pair:
-    first = np.sqrt(one[0])
-    rest = _plus(one, _negative(_two_product(first, first)))
-    is_zero = first == 0
-    return _two_sum(first, np.where(is_zero, 0.0, rest[0] / np.where(is_zero, 1.0, 2 * first)))

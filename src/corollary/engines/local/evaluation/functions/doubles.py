@@ -2,13 +2,7 @@
 
 Libraries differ in the last digit, and so do processors. Here a value is computed with about 100
 bits, as the sum of two floats, and rounded once: what comes out is the nearest float, but for one
-value in 2^40 or so. See Dekker, A floating-point technique for extending the available precision
-(1971), for sums and products, which need nothing but `+`, `-` and `*` of IEEE 754.
-
-| here | there |
-|---|---|
-| `Pair` (high, low) | a double-length number z + zz |
-| `_two_sum`, `_two_product` | the exact sum and product of two floats |
+value in 2^40 or so.
 """
 
 from collections.abc import Callable
@@ -21,12 +15,18 @@ import numpy.typing as npt
 
 from corollary.core.types import Type
 from corollary.engines.local.evaluation.arithmetic import Operand, Result
+from corollary.engines.local.evaluation.float_pairs import (
+    Pair,
+    negative,
+    over,
+    plus,
+    root,
+    times,
+    two_product,
+    two_sum,
+)
 
 Floats = npt.NDArray[np.float64]
-Pair = tuple[Any, Any]
-"""The sum of two floats, the second of which is at most half a digit of the first."""
-
-SPLITTER = 134217729.0
 LN2: Pair = (0.6931471805599453, 2.3190468138462996e-17)
 LN10: Pair = (2.302585092994046, -2.1707562233822494e-16)
 HALF_PI: Pair = (1.5707963267948966, 6.123233995736766e-17)
@@ -36,50 +36,6 @@ HALF_PI_REST = -1.4973849048591698e-33
 HALVINGS = 9
 LARGE_ANGLE = 1e5
 """Larger angles are reduced by integers."""
-
-
-def _two_sum(one: Any, other: Any) -> Pair:
-    total = one + other
-    part = total - one
-    return total, (one - (total - part)) + (other - part)
-
-
-def _split(value: Any) -> Pair:
-    wide = SPLITTER * value
-    high = wide - (wide - value)
-    return high, value - high
-
-
-def _two_product(one: Any, other: Any) -> Pair:
-    product = one * other
-    (a, b), (c, d) = _split(one), _split(other)
-    return product, ((a * c - product) + a * d + b * c) + b * d
-
-
-def _add(one: Pair, other: Pair) -> Pair:
-    high, low = _two_sum(one[0], other[0])
-    return _two_sum(high, low + (one[1] + other[1]))
-
-
-def _negative(one: Pair) -> Pair:
-    return -one[0], -one[1]
-
-
-def _times(one: Pair, other: Pair) -> Pair:
-    high, low = _two_product(one[0], other[0])
-    return _two_sum(high, low + (one[0] * other[1] + one[1] * other[0]))
-
-
-def _over(one: Pair, other: Pair) -> Pair:
-    first = one[0] / other[0]
-    rest = _add(one, _negative(_times(other, (first, 0.0))))
-    return _add((first, 0.0), (rest[0] / other[0], 0.0))
-
-
-def _root(one: Pair) -> Pair:
-    first = np.sqrt(one[0])
-    rest = _add(one, _negative(_two_product(first, first)))
-    return _add((first, 0.0), (np.where(first > 0, rest[0] / (2 * first), 0.0), 0.0))
 
 
 def _scaled(one: Pair, factor: Any) -> Pair:
@@ -95,22 +51,23 @@ def _expm1_of_small(one: Pair) -> Pair:
     small = _scaled(one, 0.5**HALVINGS)
     found: Pair = (np.zeros_like(one[0]), np.zeros_like(one[0]))
     for divisor in range(9, 0, -1):  # (((x/9 + 1) x/8 + 1) …) x
-        found = _over(_times(_add(found, (1.0, 0.0)), small), (float(divisor), 0.0))
+        part = times(small, over((1.0, 0.0), (float(divisor), 0.0)))
+        found = times(plus(found, (1.0, 0.0)), part)
     for _ in range(HALVINGS):
-        found = _add(_scaled(found, 2.0), _times(found, found))
+        found = plus(_scaled(found, 2.0), times(found, found))
     return found
 
 
 def _reduced(one: Pair) -> tuple[Pair, Any]:
     """Return x - k ln 2, which is small, and k."""
     count = np.rint(one[0] / LN2[0])
-    return _add(one, _negative(_times(LN2, (count, 0.0)))), count
+    return plus(one, negative(times(LN2, (count, 0.0)))), count
 
 
 def _exp(one: Pair) -> tuple[Pair, Any]:
     """Return a pair, and the power of two that it is to be multiplied by."""
     rest, count = _reduced(one)
-    return _add(_expm1_of_small(rest), (1.0, 0.0)), count.astype(np.int64)
+    return plus(_expm1_of_small(rest), (1.0, 0.0)), count.astype(np.int64)
 
 
 def _rounded(one: Pair, power: Any = 0) -> Floats:
@@ -129,10 +86,10 @@ def _log1p(one: Pair) -> Pair:
     first = np.log1p(one[0])
     rest, count = _reduced((first, np.zeros_like(first)))
     power = np.ldexp(1.0, count.astype(np.int64))
-    grown = _scaled(_add(_expm1_of_small(rest), (np.where(count == 0, 0.0, 1.0), 0.0)), power)
-    grown = _add(grown, (np.where(count == 0, 0.0, -1.0), 0.0))
-    step = _over(_add(one, _negative(grown)), _add(grown, (1.0, 0.0)))
-    return _add((first, 0.0), _add(step, _scaled(_times(step, step), -0.5)))
+    grown = _scaled(plus(_expm1_of_small(rest), (np.where(count == 0, 0.0, 1.0), 0.0)), power)
+    grown = plus(grown, (np.where(count == 0, 0.0, -1.0), 0.0))
+    step = over(plus(one, negative(grown)), plus(grown, (1.0, 0.0)))
+    return plus((first, 0.0), plus(step, _scaled(times(step, step), -0.5)))
 
 
 def _log(values: Any) -> Pair:
@@ -140,14 +97,14 @@ def _log(values: Any) -> Pair:
     part, power = np.frexp(values)
     is_low = part < 0.7071067811865476
     part, power = np.where(is_low, part * 2, part), power - is_low
-    return _add(_times(LN2, (power.astype(np.float64), 0.0)), _log1p((part - 1.0, 0.0 * part)))
+    return plus(times(LN2, (power.astype(np.float64), 0.0)), _log1p((part - 1.0, 0.0 * part)))
 
 
 def _logarithm(base: Pair | None) -> Callable[[Floats], Floats]:
     def apply(values: Floats) -> Floats:
         is_plain = np.isfinite(values) & (values > 0)
         found = _log(np.where(is_plain, values, 1.0))
-        made = _rounded(found if base is None else _over(found, base))
+        made = _rounded(found if base is None else over(found, base))
         special = np.where(values == 0, -np.inf, np.where(values > 0, values, np.nan))
         return np.where(is_plain, made, special)
 
@@ -159,7 +116,7 @@ def _log1p_values(values: Floats) -> Floats:
     safe = np.where(is_plain, values, 0.5)
     is_large = safe > 1e15  # 1 is lost, and x is not small
     made = np.where(is_large, 0.0, _rounded(_log1p((np.where(is_large, 0.5, safe), 0.0 * safe))))
-    exact = _add(_log(np.abs(safe)), (1.0 / safe, 0.0))
+    exact = plus(_log(np.abs(safe)), (1.0 / safe, 0.0))
     special = np.where(values == -1, -np.inf, np.where(values < -1, np.nan, values))
     return np.where(is_plain, np.where(is_large, _rounded(exact), made), special)
 
@@ -172,7 +129,7 @@ def _expm1_pair(values: Floats) -> Pair:
     """Return exp(x) - 1 for |x| <= 700."""
     rest, count = _reduced((values, 0.0 * values))
     small, power = _expm1_of_small(rest), np.ldexp(1.0, count.astype(np.int64))
-    return _add(_scaled(small, power), _two_sum(power, -1.0))
+    return plus(_scaled(small, power), two_sum(power, -1.0))
 
 
 def _expm1_values(values: Floats) -> Floats:
@@ -190,8 +147,8 @@ def _power_values(base: Floats, exponent: Floats) -> Floats:
     is_plain &= ~np.isnan(first)
     size = np.where(is_plain, np.abs(base), 1.0)
     log = _log(size)
-    times = np.clip(np.where(is_plain, exponent, 0.0), -1e20, 1e20)
-    product = _times(log, (times, 0.0 * times))
+    factor = np.clip(np.where(is_plain, exponent, 0.0), -1e20, 1e20)
+    product = times(log, (factor, 0.0 * factor))
     is_bounded = np.abs(product[0]) < 800.0
     made = _rounded(
         *_exp((np.where(is_bounded, product[0], 0.0), np.where(is_bounded, product[1], 0.0)))
@@ -206,8 +163,8 @@ def _cbrt_values(values: Floats) -> Floats:
     third = power // 3
     scaled = np.ldexp(part, power - 3 * third)
     first = np.cbrt(scaled)
-    square = _two_product(first, first)
-    rest = _add((scaled, 0.0), _negative(_times(square, (first, 0.0))))
+    square = two_product(first, first)
+    rest = plus((scaled, 0.0), negative(times(square, (first, 0.0))))
     step = np.where(first == 0, 0.0, rest[0] / (3 * np.where(first == 0, 1.0, square[0])))
     return np.where(np.isfinite(values), np.ldexp(first + step, third), values)
 
@@ -216,7 +173,7 @@ def _hypot_values(one: Floats, other: Floats) -> Floats:
     largest = np.maximum(np.abs(one), np.abs(other))
     _, power = np.frexp(np.where(np.isfinite(largest), largest, 1.0))
     a, b = (np.ldexp(np.where(np.isfinite(each), each, 1.0), -power) for each in (one, other))
-    found = _rounded(_root(_add(_two_product(a, a), _two_product(b, b))), power)
+    found = _rounded(root(plus(two_product(a, a), two_product(b, b))), power)
     is_infinite = np.isinf(one) | np.isinf(other)
     return np.where(is_infinite, np.inf, np.where(np.isnan(largest), np.nan, found))
 
@@ -229,7 +186,7 @@ def _hyperbolic(
     def apply(values: Floats) -> Floats:
         size = np.abs(values)
         grown = _expm1_pair(np.where(size <= 300, size, 0.0))
-        shrunk = _negative(_over(grown, _add(grown, (1.0, 0.0))))
+        shrunk = negative(over(grown, plus(grown, (1.0, 0.0))))
         made = np.where(size <= 300, _rounded(combine(grown, shrunk)), far(size))
         return made if is_even else np.where(size < 1e-150, values, np.copysign(made, values))
 
@@ -245,7 +202,7 @@ def _area(values: Floats, argument: Callable[[Floats], Pair], largest: float) ->
     """Return log(1 + t) of a function t of |x|, with the sign of x; log(2 |x|) for large ones."""
     size = np.abs(values)
     near = _rounded(_log1p(argument(np.where(size < largest, size, 0.5))))
-    far = _rounded(_add(_log(np.where(size >= largest, np.minimum(size, 1.7e308), 1.0)), LN2))
+    far = _rounded(plus(_log(np.where(size >= largest, np.minimum(size, 1.7e308), 1.0)), LN2))
     made = np.where(size < largest, near, far)
     made = np.where(np.isfinite(values), np.copysign(made, values), values)
     return np.where(size < 1e-150, values, made)
@@ -253,17 +210,17 @@ def _area(values: Floats, argument: Callable[[Floats], Pair], largest: float) ->
 
 def _asinh_values(values: Floats) -> Floats:
     def argument(size: Floats) -> Pair:
-        square = _two_product(size, size)
-        root = _root(_add(square, (1.0, 0.0)))
-        return _add((size, 0.0), _over(square, _add(root, (1.0, 0.0))))
+        square = two_product(size, size)
+        divisor = plus(root(plus(square, (1.0, 0.0))), (1.0, 0.0))
+        return plus((size, 0.0), over(square, divisor))
 
     return _area(values, argument, 1e10)
 
 
 def _acosh_values(values: Floats) -> Floats:
     def argument(size: Floats) -> Pair:
-        more = _two_sum(np.maximum(size, 1.0), -1.0)
-        return _add(more, _root(_add(_scaled(more, 2.0), _times(more, more))))
+        more = two_sum(np.maximum(size, 1.0), -1.0)
+        return plus(more, root(plus(_scaled(more, 2.0), times(more, more))))
 
     return np.where(values < 1, np.nan, _area(values, argument, 1e10))
 
@@ -271,7 +228,7 @@ def _acosh_values(values: Floats) -> Floats:
 def _atanh_values(values: Floats) -> Floats:
     is_inside = np.abs(values) < 1
     safe = np.where(is_inside & (np.abs(values) > 1e-150), values, 0.5)
-    found = _log1p(_over((2 * safe, 0.0 * safe), _two_sum(1.0, -safe)))
+    found = _log1p(over((2 * safe, 0.0 * safe), two_sum(1.0, -safe)))
     made = np.where(np.abs(values) > 1e-150, _rounded(_scaled(found, 0.5)), values)
     edge = np.where(np.abs(values) == 1, np.copysign(np.inf, values), np.nan)
     return np.where(is_inside, made, edge)
@@ -310,8 +267,8 @@ def _reduce_angle(values: Floats) -> tuple[Pair, Any]:
     """Return angles modulo half of pi, and how often that is in them, modulo 4."""
     safe = np.where(np.abs(values) <= LARGE_ANGLE, values, 0.0)
     count = np.rint(safe / HALF_PI[0])
-    whole = _times(HALF_PI, (count, 0.0))
-    high, low = _add(_add((safe, 0.0), _negative(whole)), (-count * HALF_PI_REST, 0.0))
+    whole = times(HALF_PI, (count, 0.0))
+    high, low = plus(plus((safe, 0.0), negative(whole)), (-count * HALF_PI_REST, 0.0))
     quarter = count.astype(np.int64) % 4
     for at in np.flatnonzero((np.abs(values) > LARGE_ANGLE) & np.isfinite(values)):
         high[at], low[at], quarter[at] = _reduce_large(float(values[at]))
@@ -322,15 +279,15 @@ def _series(square: Pair, first: int) -> Pair:
     """Return 1 - x²/(n+1)(n+2) + …, which is sin(x)/x for n = 1 and cos(x) for n = 0."""
     found: Pair = (np.ones_like(square[0]), np.zeros_like(square[0]))
     for place in range(first + 26, first, -2):
-        term = _over(_times(found, square), (float(place * (place - 1)), 0.0))
-        found = _add((1.0, 0.0), _negative(term))
+        part = times(square, over((-1.0, 0.0), (float(place * (place - 1)), 0.0)))
+        found = plus((1.0, 0.0), times(found, part))
     return found
 
 
 def _sine_and_cosine(values: Floats) -> tuple[Pair, Pair]:
     angle, quarter = _reduce_angle(values)
-    square = _times(angle, angle)
-    sine, cosine = _times(angle, _series(square, 1)), _series(square, 0)
+    square = times(angle, angle)
+    sine, cosine = times(angle, _series(square, 1)), _series(square, 0)
     is_odd = quarter % 2 == 1
     one = tuple(np.where(is_odd, c, s) for s, c in zip(sine, cosine, strict=True))
     two = tuple(np.where(is_odd, s, c) for s, c in zip(sine, cosine, strict=True))
@@ -355,8 +312,8 @@ def _angle(height: Pair, width: Pair) -> Floats:
     """Return the angle of a point: a float that is nearly it, and how far that is off."""
     first = np.arctan2(height[0], width[0])
     sine, cosine = _sine_and_cosine(first)
-    across = _add(_times(height, cosine), _negative(_times(width, sine)))
-    along = _add(_times(width, cosine), _times(height, sine))
+    across = plus(times(height, cosine), negative(times(width, sine)))
+    along = plus(times(width, cosine), times(height, sine))
     found: Floats = np.where(along[0] > 0, first + across[0] / along[0], first)
     return found
 
@@ -372,19 +329,19 @@ def _atan2_values(height: Floats, width: Floats) -> Floats:
 
 def _asin_values(values: Floats) -> Floats:
     safe = np.where(np.abs(values) <= 1, values, 0.0)
-    made = _angle((safe, 0.0 * safe), _root(_times(_two_sum(1.0, -safe), _two_sum(1.0, safe))))
+    made = _angle((safe, 0.0 * safe), root(times(two_sum(1.0, -safe), two_sum(1.0, safe))))
     made = np.where(np.abs(safe) < 1e-150, safe, made)
     return np.where(np.abs(values) <= 1, made, np.nan)
 
 
 def _acos_values(values: Floats) -> Floats:
     safe = np.where(np.abs(values) <= 1, values, 0.0)
-    root = _root(_times(_two_sum(1.0, -safe), _two_sum(1.0, safe)))
-    return np.where(np.abs(values) <= 1, _angle(root, (safe, 0.0 * safe)), np.nan)
+    height = root(times(two_sum(1.0, -safe), two_sum(1.0, safe)))
+    return np.where(np.abs(values) <= 1, _angle(height, (safe, 0.0 * safe)), np.nan)
 
 
 def _inverse(one: Pair) -> Pair:
-    return _over((np.ones_like(one[0]), np.zeros_like(one[0])), one)
+    return over((np.ones_like(one[0]), np.zeros_like(one[0])), one)
 
 
 LEAST_ARGUMENTS = {"ln": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0}
@@ -415,17 +372,17 @@ FUNCTIONS: dict[str, Callable[..., Floats]] = {
     "cbrt": _cbrt_values,
     "hypot": _hypot_values,
     "sinh": _hyperbolic(
-        lambda grown, shrunk: _scaled(_add(grown, _negative(shrunk)), 0.5),
+        lambda grown, shrunk: _scaled(plus(grown, negative(shrunk)), 0.5),
         _half_exp,
     ),
     "cosh": _hyperbolic(
-        lambda grown, shrunk: _add(_scaled(_add(grown, shrunk), 0.5), (1.0, 0.0)),
+        lambda grown, shrunk: plus(_scaled(plus(grown, shrunk), 0.5), (1.0, 0.0)),
         _half_exp,
         is_even=True,
     ),
     "tanh": _hyperbolic(
-        lambda grown, shrunk: _over(
-            _add(grown, _negative(shrunk)), _add(_add(grown, shrunk), (2.0, 0.0))
+        lambda grown, shrunk: over(
+            plus(grown, negative(shrunk)), plus(plus(grown, shrunk), (2.0, 0.0))
         ),
         np.sign,
     ),
@@ -434,8 +391,8 @@ FUNCTIONS: dict[str, Callable[..., Floats]] = {
     "atanh": _atanh_values,
     "sin": _of_angle(lambda sine, _: sine, lambda angle: angle),
     "cos": _of_angle(lambda _, cosine: cosine, np.ones_like),
-    "tan": _of_angle(_over, lambda angle: angle),
-    "cot": _of_angle(lambda sine, cosine: _over(cosine, sine), lambda angle: 1.0 / angle),
+    "tan": _of_angle(over, lambda angle: angle),
+    "cot": _of_angle(lambda sine, cosine: over(cosine, sine), lambda angle: 1.0 / angle),
     "sec": _of_angle(lambda _, cosine: _inverse(cosine), np.ones_like),
     "csc": _of_angle(lambda sine, _: _inverse(sine), lambda angle: 1.0 / angle),
     "asin": _asin_values,
