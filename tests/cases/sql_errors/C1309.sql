@@ -21,3 +21,5 @@ select k from t where k > '0.5'
 select case when b then 1 else 'x' end from t
 
 select year('monday')
+
+select s like 'a\\bc' from t

@@ -6,11 +6,6 @@ A function that says the kinds of its parameters is tested with columns of these
 
 from __future__ import annotations
 
-import math
-import random
-import struct
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -26,92 +21,13 @@ from corollary.frontends.sql.binder.functions.table import (
     function_names,
 )
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
-from support.selection import seed_of_run
+from support.sql.spark_values import COLUMNS, OF_KIND, ROUNDED, ULPS, edge_rows, edge_session, ulps
 
-ROWS = 160
 TRIED = "tried"
 """A function of the test: null where its argument has no value."""
 
 FAILED = object()
 
-ULPS = 3
-ROUNDED = {
-    "exp", "expm1", "ln", "log", "log2", "log10", "log1p",
-    "power", "pow", "cbrt", "hypot", "sinh", "cosh", "tanh",
-    "asinh", "acosh", "atanh", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan",
-    "atan2",
-}  # fmt: skip
-"""Functions whose last digit depends on the machine in Spark, and by how much."""
-
-TEXTS = (
-    *("", " ", "a", "Z", "abc", "aXbXc", "Robert", "añ😀", "a,b,,c", "7", "-1.50", "a\nb", "it's"),
-    *(
-        "%41+b",
-        "%4",
-        "http://a.b/c?d=e f#g",
-        "79927398713",
-        "ff",
-        "-7FFFFFFFFFFFFFFF",
-        "  12 ",
-        "ß",
-    ),
-    *(
-        "aaaa",
-        "aa",
-        "Tymczak",
-        "Pfister",
-        "ÄÖ",
-        "ab" * 40,
-        "99999999999999999999",
-        "'",
-        "\\",
-        "[",
-        "_%",
-    ),
-)
-INTS = (0, 1, -1, 2, 3, 5, 7, -7, 10, 16, 20, 21, 31, 36, 63, 224, 256, 2**31 - 1, -(2**31))
-LONGS = (*INTS, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 10**15 + 7, -123456789)
-FLOATS = (
-    *(0.0, 1.0, -1.0, 0.1, -2.5, 0.5, 1.5, 2.5, 2.675, 1e16, 1e-5, 5e-324, 1e308, -1e308, 1e22),
-    *(float("inf"), float("-inf"), float("nan"), 3.141592653589793, 0.7, 12345.6789, 1234567.125),
-)
-DECIMALS = tuple(map(Decimal, ("0.00", "0.01", "-0.05", "1.25", "-1.35", "9999999999.99", "12.50")))
-DAYS = (
-    *(date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), date(2026, 11, 15)),
-    *(
-        date(2023, 2, 28),
-        date(2024, 1, 31),
-        date(2024, 12, 31),
-        date(9999, 12, 31),
-        date(1900, 3, 1),
-    ),
-)
-MOMENTS = (
-    *(datetime(each.year, each.month, each.day, 8, 5, 30, 500, tzinfo=UTC) for each in DAYS),
-    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
-    *(datetime(2024, 3, 31, hour, 30, tzinfo=UTC) for hour in range(4)),
-    *(datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in range(4)),
-    datetime(2024, 2, 29, tzinfo=UTC),
-)
-COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
-    "STRING": ("STRING", pa.string(), TEXTS, "stu"),
-    "INT": ("INT", pa.int32(), INTS, "ijk"),
-    "BIGINT": ("BIGINT", pa.int64(), LONGS, "lmn"),
-    "DOUBLE": ("DOUBLE", pa.float64(), FLOATS, "xyz"),
-    "DECIMAL": ("DECIMAL(12,2)", pa.decimal128(12, 2), DECIMALS, "pqr"),
-    "BOOLEAN": ("BOOLEAN", pa.bool_(), (True, False), "abc"),
-    "DATE": ("DATE", pa.date32(), DAYS, "def"),
-    "TIMESTAMP": ("TIMESTAMP", pa.timestamp("us", "UTC"), MOMENTS, "vwg"),
-}
-OF_KIND = {
-    Kind.SYMBOL: "STRING",
-    Kind.NUMBER: "INT",
-    Kind.FLOAT: "DOUBLE",
-    Kind.DECIMAL: "DECIMAL",
-    Kind.BOOL: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 ZONES = ("Europe/Berlin", "America/New_York", "+05:30", "UTC")
 CALLS = [
     *("trim(BOTH 'ab' FROM s)", "btrim(s, t)", "ltrim(s, t)", "rtrim(s, t)", "trim(s)"),
@@ -187,16 +103,6 @@ BATCH = 16
 """How many calls one query of Spark computes."""
 
 
-def edge_rows() -> pa.Table:
-    dice = random.Random(seed_of_run())
-    columns = {"id": pa.array(range(ROWS), pa.int64())}
-    for _, type_, values, names in COLUMNS.values():
-        for name in names:
-            drawn = [None if dice.random() < 0.08 else dice.choice(values) for _ in range(ROWS)]
-            columns[name] = pa.array(drawn, type_)
-    return pa.table(columns)
-
-
 def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
     """Return the values of calls in all rows; `FAILED` for an error, a text for a refused call."""
     columns = ", ".join(f"{n} {t}" for t, _, _, names in COLUMNS.values() for n in names)
@@ -216,29 +122,6 @@ def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
 def tried(arguments: list[Expression], site: Any) -> Expression:
     (value,) = arguments
     return FunctionCall("try", (value,), value.type.with_null(True), site.span)
-
-
-def spark_session(spark: Any, rows: pa.Table) -> Any:
-    session = spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set("spark.sql.ansi.enabled", "true")
-    session.createDataFrame(rows).localCheckpoint().createOrReplaceTempView("edge")
-    return session
-
-
-def ulps(one: Any, other: Any) -> float:
-    """Return how many floats lie between two; none between what is no number."""
-    if not isinstance(one, float) or not isinstance(other, float) or not math.isfinite(other):
-        return 0.0 if comparable(one) == comparable(other) else math.inf
-    return abs(one - other) / math.ulp(other)
-
-
-def comparable(value: Any) -> Any:
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else struct.pack(">d", value + 0.0)
-    if isinstance(value, datetime):
-        return (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return value
 
 
 def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list[Any]]:
@@ -303,4 +186,4 @@ CASES = [*automatic_calls(), *CALLS]
 def test_values_are_those_of_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setitem(FUNCTIONS, TRIED, SqlFunction(1, 1, tried))
     rows = edge_rows()
-    assert differences(spark_session(spark, rows), rows, CASES[at : at + BATCH]) == []
+    assert differences(edge_session(spark, rows), rows, CASES[at : at + BATCH]) == []

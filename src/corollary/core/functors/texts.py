@@ -73,6 +73,9 @@ def binaries() -> Iterable[FunctorSpec]:
     yield base(
         "from_utf8(b: binary) -> symbol", "the text whose bytes in UTF-8 they are", is_fallible=True
     )
+    yield base(
+        "repair_utf8(b: binary) -> symbol", "the same, with `\ufffd` for bytes that are none"
+    )
     yield base("to_base64(b: binary) -> symbol", "the bytes in Base64, in lines of 76")
     yield base(
         "from_base64(s: symbol) -> binary",

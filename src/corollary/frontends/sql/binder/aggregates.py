@@ -12,7 +12,7 @@ from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
-from corollary.frontends.sql.binder.values.conversions import as_known, is_untyped
+from corollary.frontends.sql.binder.values.conversions import as_known, convert, is_untyped
 from corollary.frontends.sql.binder.values.operators import Site, connect, negate
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -130,7 +130,8 @@ def _arguments(
     if name in _CONDITIONS:
         return tuple(fitted(value, TRUTH, site) for value in values)
     if name in ("sum", "avg", "mean"):
-        return (numeric(values[0], site),)
+        # Spark reads a NULL without a type as DOUBLE.
+        return (convert(values[0], FLOAT) if is_untyped(values[0]) else numeric(values[0], site),)
     if name == "count":
         return tuple(_typed(value) for value in values)
     return (_with_type(values[0], name, site),)

@@ -1,5 +1,6 @@
 """Nodes and calls that read their arguments themselves: casts, `LIKE`, units, `grouping`."""
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -138,6 +139,9 @@ def like_with_escape(context: ExpressionContext, node: exp.Escape) -> Expression
     return _like(context, node.this, node.args["expression"])
 
 
+_ESCAPED = re.compile(r"(?:[^\\]|\\[\\_%])*", re.DOTALL)
+
+
 def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -> Expression:
     session = context.session
     session.check(node, "this", "expression", "negate")
@@ -148,6 +152,10 @@ def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -
     text, pattern = context.bind_text(node.this), context.bind_text(pattern_node)
     if escape is not None:
         pattern = _with_backslashes(context, pattern, escape, pattern_node)
+    literal = pattern.value if isinstance(pattern, ConstantValue) else None
+    if isinstance(literal, str) and not _ESCAPED.fullmatch(literal):
+        note = "after the escape character there is `%`, `_` or the character itself"
+        raise site.error("C1309", "The pattern escapes something else.", note)
     if isinstance(node, exp.ILike):
         text, pattern = (call("lower", (each,), SYMBOL, each.span) for each in (text, pattern))
     found = call("like", (text, pattern), BOOL, site.span)
@@ -185,7 +193,8 @@ def _with_backslashes(
     found, rest = "", iter(str(pattern.value))
     for character in rest:
         if character == sign.value:
-            found += "\\" + next(rest, "")
+            following = next(rest, "")
+            found += following if following == sign.value != "\\" else f"\\{following}"
         else:
             found += "\\\\" if character == "\\" else character
     return ConstantValue(found, SYMBOL, pattern.span)

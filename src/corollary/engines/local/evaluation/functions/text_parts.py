@@ -9,7 +9,7 @@ import re
 from base64 import b32encode, b64decode, b64encode
 from collections.abc import Callable
 from decimal import Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite, isnan
 from typing import Any
 from urllib.parse import unquote_plus
@@ -251,9 +251,9 @@ def _from_hex(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     return Texts(digits), [(bad, FAILED_CONVERSION)] if bad.any() else []
 
 
-def _from_utf8(digits: str) -> str:
+def _from_utf8(digits: str, errors: str = "strict") -> str:
     try:
-        text = bytes.fromhex(digits).decode()
+        text = bytes.fromhex(digits).decode(errors=errors)
     except UnicodeDecodeError:
         raise _NoValueError("bytes that are not UTF-8") from None
     if not is_encodable(text):
@@ -427,6 +427,7 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "from_hex": _from_hex,
     "to_utf8": _each(lambda text: text.encode().hex().upper()),
     "from_utf8": _each(_from_utf8),
+    "repair_utf8": _each(partial(_from_utf8, errors="replace")),
     "to_base64": _each(lambda digits: _base64(bytes.fromhex(digits))),
     "from_base64": _each(_from_base64),
     "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),

@@ -207,6 +207,17 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
             "left(b: binary, n: number)": "slice_bytes(b, 1, n)",
             "hex(b: binary)": "to_hex(b)",
             "base64(b: binary)": "to_base64(b)",
+            "lpad(b: binary, n: number)": "from_hex(lpad(to_hex(b), 2 * n, '00'))",
+            "rpad(b: binary, n: number)": "from_hex(rpad(to_hex(b), 2 * n, '00'))",
+            "lpad(b: binary, n: number, p: binary)": "from_hex(lpad(to_hex(b), 2 * n, to_hex(p)))",
+            "rpad(b: binary, n: number, p: binary)": "from_hex(rpad(to_hex(b), 2 * n, to_hex(p)))",
+            "reverse(b: binary)": """
+                from_hex(regexp_replace(reverse(to_hex(b)), '(.)(.)', '$2$1'))""",
+            "is_valid_utf8(b: binary)": """
+                if(is_null(b), eq(b, b), is_null(try(from_utf8(b))), ne(b, b), eq(b, b))""",
+            "validate_utf8(b: binary)": "from_utf8(b)",
+            "make_valid_utf8(b: binary)": "repair_utf8(b)",
+            "try_validate_utf8(b: binary)": "try(from_utf8(b))",
         }
     ),
     **{name: with_default("slice_bytes", integer(REST)) for name in ("substring", "substr")},

@@ -1,0 +1,138 @@
+"""Values at the edges of the types of SQL, and how values are compared with those of Spark."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from corollary.core.types import Kind
+from support.selection import seed_of_run
+
+ROWS = 160
+ULPS = 3
+ROUNDED = {
+    "exp", "expm1", "ln", "log", "log2", "log10", "log1p",
+    "power", "pow", "cbrt", "hypot", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan",
+    "atan2",
+}  # fmt: skip
+"""Functions whose last digit depends on the machine in Spark, and by how much."""
+
+TEXTS = (
+    *("", " ", "a", "Z", "abc", "aXbXc", "Robert", "añ😀", "a,b,,c", "7", "-1.50", "a\nb", "it's"),
+    *(
+        "%41+b",
+        "%4",
+        "http://a.b/c?d=e f#g",
+        "79927398713",
+        "ff",
+        "-7FFFFFFFFFFFFFFF",
+        "  12 ",
+        "ß",
+    ),
+    *(
+        "aaaa",
+        "aa",
+        "Tymczak",
+        "Pfister",
+        "ÄÖ",
+        "ab" * 40,
+        "99999999999999999999",
+        "'",
+        "\\",
+        "[",
+        "_%",
+    ),
+)
+INTS = (0, 1, -1, 2, 3, 5, 7, -7, 10, 16, 20, 21, 31, 36, 63, 224, 256, 2**31 - 1, -(2**31))
+LONGS = (*INTS, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 10**15 + 7, -123456789)
+FLOATS = (
+    *(0.0, 1.0, -1.0, 0.1, -2.5, 0.5, 1.5, 2.5, 2.675, 1e16, 1e-5, 5e-324, 1e308, -1e308, 1e22),
+    *(float("inf"), float("-inf"), float("nan"), 3.141592653589793, 0.7, 12345.6789, 1234567.125),
+)
+DECIMALS = tuple(map(Decimal, ("0.00", "0.01", "-0.05", "1.25", "-1.35", "9999999999.99", "12.50")))
+DAYS = (
+    *(date(1, 1, 1), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), date(2026, 11, 15)),
+    *(
+        date(2023, 2, 28),
+        date(2024, 1, 31),
+        date(2024, 12, 31),
+        date(9999, 12, 31),
+        date(1900, 3, 1),
+    ),
+)
+MOMENTS = (
+    *(datetime(each.year, each.month, each.day, 8, 5, 30, 500, tzinfo=UTC) for each in DAYS),
+    datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+    *(datetime(2024, 3, 31, hour, 30, tzinfo=UTC) for hour in range(4)),
+    *(datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in range(4)),
+    datetime(2024, 2, 29, tzinfo=UTC),
+)
+COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
+    "STRING": ("STRING", pa.string(), TEXTS, "stu"),
+    "INT": ("INT", pa.int32(), INTS, "ijk"),
+    "BIGINT": ("BIGINT", pa.int64(), LONGS, "lmn"),
+    "DOUBLE": ("DOUBLE", pa.float64(), FLOATS, "xyz"),
+    "DECIMAL": ("DECIMAL(12,2)", pa.decimal128(12, 2), DECIMALS, "pqr"),
+    "BOOLEAN": ("BOOLEAN", pa.bool_(), (True, False), "abc"),
+    "DATE": ("DATE", pa.date32(), DAYS, "def"),
+    "TIMESTAMP": ("TIMESTAMP", pa.timestamp("us", "UTC"), MOMENTS, "vwg"),
+}
+OF_KIND = {
+    Kind.SYMBOL: "STRING",
+    Kind.NUMBER: "INT",
+    Kind.FLOAT: "DOUBLE",
+    Kind.DECIMAL: "DECIMAL",
+    Kind.BOOL: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def edge_rows() -> pa.Table:
+    dice = random.Random(seed_of_run())
+    columns = {"id": pa.array(range(ROWS), pa.int64())}
+    for _, type_, values, names in COLUMNS.values():
+        for name in names:
+            drawn = [None if dice.random() < 0.08 else dice.choice(values) for _ in range(ROWS)]
+            columns[name] = pa.array(drawn, type_)
+    return pa.table(columns)
+
+
+def edge_session(spark: Any, rows: pa.Table | None = None) -> Any:
+    """Return a session as views mean it, with the rows as its table `edge`."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    if rows is not None:
+        session.createDataFrame(rows).localCheckpoint().createOrReplaceTempView("edge")
+    return session
+
+
+def ulps(one: Any, other: Any) -> float:
+    """Return how many floats lie between two; none between what is no number."""
+    if not isinstance(one, float) or not isinstance(other, float) or not math.isfinite(other):
+        return 0.0 if comparable(one) == comparable(other) else math.inf
+    return abs(one - other) / math.ulp(other)
+
+
+def comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else struct.pack(">d", value + 0.0)
+    if isinstance(value, datetime):
+        since = value.replace(tzinfo=value.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        return since // timedelta(microseconds=1)
+    return value
+
+
+def is_near(one: Any, other: Any) -> bool:
+    """Whether two values are the same, but for the last digits of a float."""
+    if isinstance(one, float) and isinstance(other, float):
+        return ulps(one, other) <= ULPS or math.isclose(one, other, rel_tol=1e-14)
+    return bool(comparable(one) == comparable(other))
