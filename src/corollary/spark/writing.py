@@ -9,6 +9,7 @@ opens the warehouse, whoever else has it open. Where others commit first, it is 
 
 import json
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from inspect import signature
@@ -78,7 +79,7 @@ class StagedMessage(WriterCommitMessage):
             yield durable_files.from_arrow_stream(data)
 
 
-class _SourceWriter:
+class _SourceWriter(ABC):
     """Stages rows in tasks, and makes a transaction of them."""
 
     def __init__(
@@ -144,10 +145,9 @@ class _SourceWriter:
         finally:
             self.abort(messages)
 
-    def _key(self, batch: int | None) -> str | None:  # noqa: ARG002 - those of streams have one
+    @abstractmethod
+    def _key(self, batch: int | None) -> str | None:
         """Return the idempotency key of the transaction, if it has one."""
-        name, version = self._options.get("txnAppId"), self._options.number("txnVersion")
-        return None if name is None or version is None else f"{name} {version}"
 
     def _transact(self, database: Database, told: list[StagedMessage], key: str | None) -> None:
         transaction = database.transaction(idempotency=key)
@@ -183,6 +183,15 @@ class _SourceWriter:
 class SourceBatchWriter(_SourceWriter, DataSourceArrowWriter):
     """Writes a frame: all of it, or nothing."""
 
+    def __init__(
+        self, options: DataSourceOptions, schema: StructType, *, is_overwritten: bool
+    ) -> None:
+        self._written = _frame_key(options)  # before anything is staged
+        super().__init__(options, schema, is_overwritten=is_overwritten)
+
+    def _key(self, batch: int | None) -> str | None:  # noqa: ARG002 - those of streams have one
+        return self._written
+
 
 class SourceStreamWriter(_SourceWriter, DataSourceStreamArrowWriter):
     """Writes micro-batches, each once: the key of its transaction has the query and the batch."""
@@ -207,6 +216,20 @@ def _replacement(database: Database, name: str, rows: pa.Table) -> DeferredOpera
     return DeferredOperations(
         [Operation(State.REMOVED, name, went), Operation(State.ADDED, name, came)], {}
     )
+
+
+def _frame_key(options: DataSourceOptions) -> str | None:
+    """Return the key of a frame that is not written twice, if one is given.
+
+    Raises:
+        InputError: `C1570`, half of it is given.
+    """
+    name, version = options.get("txnAppId"), options.number("txnVersion")
+    if (name is None) != (version is None):
+        raise bad_option(
+            "A write is recognised by `txnAppId` and `txnVersion` together", "give both, or none"
+        )
+    return None if name is None else f"{name} {version}"
 
 
 def _query_id(options: DataSourceOptions) -> str:

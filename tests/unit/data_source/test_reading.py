@@ -127,12 +127,15 @@ def random_history(db: Database, commits: int, seed: int) -> None:
 @pytest.mark.slow
 def test_every_commit_is_what_the_database_says(db: Database, path: str, storage: str) -> None:
     random_history(db, 6, seed=3)
+    feed = read(path, relation="copies", readChangeFeed="true")
+    times = {number: time.isoformat() for *_, number, time in feed}
     for commit in (2, 5, 7):
         past = db.at(commit)
         for name in STORED:
-            found = read(path, relation=name, versionAsOf=commit)
-            wanted = map(unsigned_as_decimal, held(past, name).elements())
-            assert sorted(map(repr, found)) == sorted(map(repr, wanted)), (name, commit)
+            wanted = sorted(map(repr, map(unsigned_as_decimal, held(past, name).elements())))
+            for point in ({"versionAsOf": commit}, {"timestampAsOf": times[commit]}):
+                found = read(path, relation=name, **point)
+                assert sorted(map(repr, found)) == wanted, (name, point)
         assert set(read(path, relation="seen", versionAsOf=commit)) == set(held(past, "seen"))
 
 

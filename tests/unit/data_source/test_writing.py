@@ -174,6 +174,8 @@ REFUSED: dict[str, tuple[pa.Table, dict[str, Any], str]] = {
     "derived": (pa.table({"x": [1]}), {"relation": "far"}, "C0915"),
     "key": (edges((1, "a"), (1, "b")), {"relation": "edge"}, "C0937"),
     "query": (edges((1, "a")), {"query": "edge(x, y)"}, "C1570"),
+    "name": (edges((1, "a")), {"relation": "edge", "txnAppId": "me"}, "C1570"),
+    "number": (edges((1, "a")), {"relation": "edge", "txnVersion": 7}, "C1570"),
     "both": (
         edges((1, "a"), op="+"),
         {"relation": "edge", "op": "op", "mode": "overwrite"},
