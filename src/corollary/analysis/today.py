@@ -8,8 +8,10 @@ The relation is declared where it is used. An aggregate that uses `today()` read
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
+from corollary.analysis.traverse import replace_terms
 from corollary.core import logic
 from corollary.core.program import Column, Declaration, NormalProgram, Program, Relation, TypeName
 from corollary.core.syntax import TODAY
@@ -59,8 +61,9 @@ class _Replacement:
 
     def clause(self, clause: logic.Clause) -> logic.Clause:
         name = self._next()
-        heads = tuple(self._atom(head, name) for head in clause.heads)
-        body = self._body(clause.body, name)
+        term = partial(self._term, name=name)
+        heads = tuple(replace_terms(head, term) for head in clause.heads)
+        body = tuple(replace_terms(item, term) for item in clause.body)
         if heads == clause.heads and body == clause.body:
             return clause
         return replace(clause, heads=heads, body=self._bound((*heads, *body), body, name))
@@ -79,29 +82,6 @@ class _Replacement:
             return body
         return (*body, logic.Atom(TODAY_RELATION, (variable,)))
 
-    def _body(self, items: tuple[logic.BodyItem, ...], name: str) -> tuple[logic.BodyItem, ...]:
-        return tuple(self._item(item, name) for item in items)
-
-    def _item(self, item: logic.BodyItem, name: str) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return self._atom(item, name)
-            case logic.Negation(atom=atom):
-                return replace(item, atom=self._atom(atom, name))
-            case logic.Comparison(left=left, right=right):
-                return replace(item, left=self._term(left, name), right=self._term(right, name))
-            case logic.Truth():
-                return item
-            case logic.Disjunction(alternatives=alternatives):
-                return replace(
-                    item, alternatives=tuple(self._body(each, name) for each in alternatives)
-                )
-            case _:
-                assert_never(item)
-
-    def _atom(self, atom: logic.Atom, name: str) -> logic.Atom:
-        return replace(atom, arguments=tuple(self._term(each, name) for each in atom.arguments))
-
     def _term(self, term: logic.Term, name: str) -> logic.Term:
         match term:
             case logic.Functor(name=functor, arguments=()) if functor == TODAY:
@@ -117,7 +97,7 @@ class _Replacement:
 
     def _aggregate(self, term: logic.AggregateTerm) -> logic.AggregateTerm:
         name = self._next()
-        body = self._body(term.body, name)
+        body = tuple(replace_terms(each, partial(self._term, name=name)) for each in term.body)
         target = None if term.target is None else self._term(term.target, name)
         if (body, target) == (term.body, term.target):
             return term

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from itertools import product
-from typing import assert_never
+from typing import assert_never, overload
 
 from corollary.core import logic
 from corollary.core.windows import has_window
@@ -126,6 +126,39 @@ def all_variables_in(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.Variab
 ChangeTerm = Callable[[logic.Term], logic.Term]
 ChangeAtom = Callable[[logic.Atom], logic.Atom]
 """Changes a term; what is inside of it is changed already."""
+
+
+@overload
+def replace_terms(item: logic.Atom, change: ChangeTerm) -> logic.Atom: ...
+@overload
+def replace_terms(item: logic.BodyItem, change: ChangeTerm) -> logic.BodyItem: ...
+def replace_terms(item: logic.BodyItem, change: ChangeTerm) -> logic.BodyItem:
+    """Return an item with its terms changed; what is inside of a term is up to the change."""
+    match item:
+        case logic.Atom(arguments=arguments):
+            return replace(item, arguments=tuple(map(change, arguments)))
+        case logic.Negation(atom=atom):
+            return replace(item, atom=replace_terms(atom, change))
+        case logic.Comparison(left=left, right=right):
+            return replace(item, left=change(left), right=change(right))
+        case logic.Disjunction(alternatives=alternatives):
+            made = (tuple(replace_terms(each, change) for each in body) for body in alternatives)
+            return replace(item, alternatives=tuple(made))
+        case logic.Truth():
+            return item
+        case _:
+            assert_never(item)
+
+
+def replace_part(term: logic.Term, part: logic.Term, by: logic.Term) -> logic.Term:
+    """Return a term with another one in place of a part of it, which is not inside an aggregate."""
+
+    def swapped(each: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+        if each is part:
+            return by
+        return replace(each, arguments=arguments) if isinstance(each, logic.Functor) else each
+
+    return logic.fold_term(term, swapped)
 
 
 def map_term(

@@ -107,7 +107,7 @@ def _ask_again(
         logic.Comparison("=", copied.target, value, aggregate.span),
     )
     heads = tuple(
-        replace(head, arguments=tuple(_swap(each, aggregate, value) for each in head.arguments))
+        traverse.replace_terms(head, lambda each: traverse.replace_part(each, aggregate, value))
         for head in clause.heads
     )
     return replace(clause, heads=heads, body=tuple(item for item in items if item is not None))
@@ -126,33 +126,14 @@ def _substitute(
     item: logic.BodyItem, aggregate: logic.AggregateTerm, value: logic.Variable
 ) -> logic.BodyItem | None:
     """Return an item with the value in place of the aggregate; None for `_ = aggregate`."""
-    match item:
-        case logic.Atom(arguments=arguments):
-            return replace(
-                item, arguments=tuple(_swap(each, aggregate, value) for each in arguments)
-            )
-        case logic.Negation(atom=atom):
-            arguments = tuple(_swap(each, aggregate, value) for each in atom.arguments)
-            return replace(item, atom=replace(atom, arguments=arguments))
-        case logic.Comparison(operator=operator, left=left, right=right):
-            sides = _swap(left, aggregate, value), _swap(right, aggregate, value)
-            is_any = value in sides and any(isinstance(side, logic.Wildcard) for side in sides)
-            return (
-                None if is_any and operator == "=" else replace(item, left=sides[0], right=sides[1])
-            )
-        case logic.Truth() | logic.Disjunction():
-            return item
-        case _:
-            assert_never(item)
-
-
-def _swap(term: logic.Term, aggregate: logic.AggregateTerm, value: logic.Variable) -> logic.Term:
-    def swapped(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        if part is aggregate:
-            return value
-        return replace(part, arguments=arguments) if isinstance(part, logic.Functor) else part
-
-    return logic.fold_term(term, swapped)
+    if isinstance(item, logic.Disjunction):
+        return item
+    made = traverse.replace_terms(item, lambda each: traverse.replace_part(each, aggregate, value))
+    if isinstance(made, logic.Comparison) and made.operator == "=":
+        sides = made.left, made.right
+        if value in sides and any(isinstance(side, logic.Wildcard) for side in sides):
+            return None
+    return made
 
 
 def _rename(aggregate: logic.AggregateTerm, names: Mapping[str, str]) -> logic.AggregateTerm:

@@ -43,11 +43,7 @@ def find_descent(step: FindDescent, read: Callable[[Reference], pa.Table]) -> No
         chain = [start]
         while chain[-1] in parents:
             chain.append(parents[chain[-1]][1])
-        _raise_if_repeated([(name, _key(row, keys[name])) for name, row in chain])
-
-
-def _key(row: tuple[Any, ...], columns: tuple[int, ...]) -> tuple[Any, ...]:
-    return tuple(row[at] for at in columns)
+        _raise_if_repeated([(name, tuple(row[at] for at in keys[name])) for name, row in chain])
 
 
 def _raise_if_repeated(chain: list[Node]) -> None:

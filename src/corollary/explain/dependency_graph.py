@@ -7,6 +7,7 @@ from corollary.analysis.bags import counts_copies
 from corollary.analysis.strata import Polarity, dependency_polarities, strata
 from corollary.core.graph import strongly_connected_components
 from corollary.core.program import NormalProgram, RelationKind
+from corollary.core.records.record_text import quoted
 from corollary.core.titles import show_titles, title_of
 from corollary.data_class import dataclass
 from corollary.drawing.layered_layout import Box, LayeredLayout, Spacing
@@ -44,15 +45,15 @@ def graph_as_dot(program: NormalProgram) -> str:
         if layer.is_recursive:
             grouped.update(layer.relations)
             lines.append(f"  subgraph cluster_{number} {{ style=rounded; color=gray;")
-            lines += [f"    {_quoted(name)} [shape=ellipse];" for name in layer.relations]
+            lines += [f"    {quoted(name)} [shape=ellipse];" for name in layer.relations]
             lines.append("  }")
     for name, relation in program.relations.items():
         if name not in grouped:
             shape = "ellipse" if relation.is_derived else "box"
-            lines.append(f"  {_quoted(name)} [shape={shape}];")
+            lines.append(f"  {quoted(name)} [shape={shape}];")
     for arc in _arcs(program):
         style = STYLES[arc.polarity]
-        lines.append(f"  {_quoted(arc.below)} -> {_quoted(arc.above)} [style={style}];")
+        lines.append(f"  {quoted(arc.below)} -> {quoted(arc.above)} [style={style}];")
     return show_titles("\n".join([*lines, "}"]), program)
 
 
@@ -125,11 +126,6 @@ def _declared_arcs(
                         waiting.append((below, combined))
         found[name] = reads
     return found
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def graph_as_svg(program: NormalProgram) -> str:

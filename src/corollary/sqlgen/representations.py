@@ -34,10 +34,6 @@ def copied_variable(expression: Expression) -> Variable | None:
             return None
 
 
-def _is_range(expression: Expression) -> bool:
-    return isinstance(expression, Functor) and expression.name == "range"
-
-
 def is_strict(condition: Condition) -> bool:
     """Whether a condition is null where a variable of it is."""
     signatures = (
@@ -79,17 +75,13 @@ def replace_inner(
     )
 
 
-def _variable_names(slots: Iterable[Slot]) -> set[str]:
-    return {slot.name for slot in slots if isinstance(slot, Variable)}
-
-
 def looked_up_names(pipeline: Pipeline) -> set[str]:
     """Return the variables that stages look up in relations, under their own or another name."""
     found: set[str] = set()
     for stage in reversed(pipeline.stages):
         match stage:
             case Probe(slots=slots) | AntiProbe(slots=slots):
-                found |= _variable_names(slots)
+                found |= {slot.name for slot in slots if isinstance(slot, Variable)}
             case Compute(variable=variable, expression=expression):
                 copied = copied_variable(expression)
                 if copied is not None and variable.name in found:
@@ -129,7 +121,7 @@ class VariableRepresentations:
                             if self._has_codes:
                                 self._coded.add(slot.name)
                 case Compute(variable=variable, expression=expression):
-                    if _is_range(expression):
+                    if isinstance(expression, Functor) and expression.name == "range":
                         raise NotExactError("`range` has no exact form in SQL")
                     bound.add(variable.name)
                     copied = copied_variable(expression)

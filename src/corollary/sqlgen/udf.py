@@ -103,13 +103,9 @@ Udf = (
 
 def call_udf(function: Udf, *arguments: Node) -> Node:
     """Return a call of a function."""
-    made = nodes.call(_name_of(function), *arguments)
+    made = nodes.call(f"corollary_{sha256(repr(function).encode()).hexdigest()[:24]}", *arguments)
     made.meta[UDF] = function
     return made
-
-
-def _name_of(function: Udf) -> str:
-    return f"corollary_{sha256(repr(function).encode()).hexdigest()[:24]}"
 
 
 def udfs_in(queries: Iterable[Node]) -> Mapping[str, Udf]:

@@ -354,7 +354,7 @@ class SqlSession:
         """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
         if not self._written:
             return
-        changed = self._affected()
+        changed = affected_relations(self.state.loaded.normal, self._written)
         for name in sorted(read):
             if name in changed:
                 raise InputError.of(
@@ -364,9 +364,6 @@ class SqlSession:
                     statement.span,
                     "write `COMMIT` before this statement",
                 )
-
-    def _affected(self) -> set[str]:
-        return affected_relations(self.state.loaded.normal, self._written)
 
 
 def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from corollary.analysis.traverse import replace_terms
 from corollary.core import logic, program
 from corollary.frontends.datalog.parse_nodes import Item
 
@@ -224,24 +225,7 @@ class _Renaming:
 
     def items(self, items: Iterable[logic.BodyItem]) -> tuple[logic.BodyItem, ...]:
         """Return literals of the rule."""
-        return tuple(map(self._item, items))
-
-    def _item(self, item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom(arguments=arguments):
-                return replace(item, arguments=tuple(map(self.term, arguments)))
-            case logic.Negation(atom=atom):
-                return replace(
-                    item, atom=replace(atom, arguments=tuple(map(self.term, atom.arguments)))
-                )
-            case logic.Comparison(left=left, right=right):
-                return replace(item, left=self.term(left), right=self.term(right))
-            case logic.Disjunction(alternatives=alternatives):
-                return replace(item, alternatives=tuple(map(self.items, alternatives)))
-            case logic.Truth():
-                return item
-            case _:
-                assert_never(item)
+        return tuple(replace_terms(item, self.term) for item in items)
 
 
 def _negated(items: tuple[logic.BodyItem, ...]) -> logic.BodyItem:

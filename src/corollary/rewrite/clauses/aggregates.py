@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from corollary.analysis.grouped_recursion import grouped_recursion
-from corollary.analysis.traverse import all_variables
+from corollary.analysis.traverse import all_variables, replace_part, replace_terms
 from corollary.core import logic
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.functors.holistic import HOLISTIC
@@ -306,29 +306,11 @@ def _substitute(
     conjunction: Conjunction, aggregate: logic.AggregateTerm, by: logic.Variable
 ) -> Conjunction:
     def swap(term: logic.Term) -> logic.Term:
-        return logic.fold_term(term, swap_part)
+        return replace_part(term, aggregate, by)
 
-    def swap_part(term: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
-        if term is aggregate:
-            return by
-        return replace(term, arguments=arguments) if isinstance(term, logic.Functor) else term
-
-    def swap_item(item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return replace(item, arguments=tuple(swap(each) for each in item.arguments))
-            case logic.Negation(atom=atom):
-                changed = replace(atom, arguments=tuple(swap(each) for each in atom.arguments))
-                return replace(item, atom=changed)
-            case logic.Comparison():
-                return replace(item, left=swap(item.left), right=swap(item.right))
-            case _:
-                return item
-
-    head = swap_item(conjunction.head)
-    assert isinstance(head, logic.Atom)
+    head = replace_terms(conjunction.head, swap)
     trivial = logic.Comparison("=", by, by)
-    items = (swap_item(each) for each in conjunction.items)
+    items = (replace_terms(each, swap) for each in conjunction.items)
     return replace(conjunction, head=head, items=tuple(each for each in items if each != trivial))
 
 

@@ -26,7 +26,7 @@ def liftable_aggregates(conjunction: Conjunction) -> Iterator[logic.AggregateTer
 def independent(items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
     """Return the items that have values before any aggregate has one."""
     available = _available(items)
-    return tuple(item for item in items if not _aggregates(item) and _names(item) <= available)
+    return tuple(item for item in items if not _aggregates(item) and names_of(item) <= available)
 
 
 def _available(items: Iterable[logic.BodyItem]) -> set[str]:
@@ -93,7 +93,8 @@ def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[s
     return is_recursive
 
 
-def _names(item: logic.BodyItem) -> set[str]:
+def names_of(item: logic.BodyItem) -> set[str]:
+    """Return the names of the variables of an item, without those of aggregates only."""
     return {variable.name for variable in outer_variables((item,))}
 
 

@@ -9,9 +9,10 @@ where `q.numbered1` is a base relation. Whoever evaluates the program fills it: 
 order of their values, and a number for each `autoinc()` in each row.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
+from corollary.analysis.traverse import replace_terms
 from corollary.core import logic
 from corollary.core.functors.conversions import COUNTER
 from corollary.core.program import Relation
@@ -41,8 +42,8 @@ def _split(conjunction: Conjunction, unit: TranslationUnit) -> Iterator[Conjunct
             return numbers[-1]
         return replace(term, arguments=arguments)
 
-    head = replace(conjunction.head, arguments=tuple(map(swap, conjunction.head.arguments)))
-    items = tuple(_swap_item(item, swap) for item in conjunction.items)
+    head = replace_terms(conjunction.head, swap)
+    items = tuple(replace_terms(item, swap) for item in conjunction.items)
     if not numbers:
         yield conjunction
         return
@@ -69,34 +70,22 @@ def _split(conjunction: Conjunction, unit: TranslationUnit) -> Iterator[Conjunct
     yield replace(conjunction, head=head, items=(read, *late), origin=origin)
 
 
-def _swap_item(item: logic.BodyItem, swap: Callable[[logic.Term], logic.Term]) -> logic.BodyItem:
-    match item:
-        case logic.Atom(arguments=arguments):
-            return replace(item, arguments=tuple(map(swap, arguments)))
-        case logic.Negation(atom=atom):
-            return replace(item, atom=replace(atom, arguments=tuple(map(swap, atom.arguments))))
-        case logic.Comparison(left=left, right=right):
-            return replace(item, left=swap(left), right=swap(right))
-        case _:
-            return item
-
-
 def _divide(
     items: tuple[logic.BodyItem, ...], numbers: set[str]
 ) -> tuple[tuple[logic.BodyItem, ...], tuple[logic.BodyItem, ...]]:
     """Return the items that hold without the numbers, and those that need them."""
-    late = [item for item in items if numbers & _names(item)]
+    late = [item for item in items if numbers & bindings.names_of(item)]
     while True:
         early = tuple(item for item in items if item not in late)
         bound = bindings.bound_by(early)
-        more = [item for item in early if not isinstance(item, logic.Atom) and _names(item) - bound]
+        more = [
+            item
+            for item in early
+            if not isinstance(item, logic.Atom) and bindings.names_of(item) - bound
+        ]
         if not more:
             return early, tuple(item for item in items if item in late)
         late += more
-
-
-def _names(item: logic.BodyItem) -> set[str]:
-    return {variable.name for variable in outer_variables((item,))}
 
 
 def _type(variable: logic.Variable) -> Type:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from corollary.analysis.patterns import equated_terms, has_record, pattern_terms
-from corollary.analysis.traverse import all_variables_in
+from corollary.analysis.traverse import all_variables_in, replace_terms
 from corollary.core import logic
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF, is_record_term
 from corollary.core.types import NUMBER, SYMBOL, Type
@@ -166,11 +166,8 @@ class _Patterns:
             case logic.Negation(atom=atom) if any(map(_has_inner_wildcard, atom.arguments)):
                 counted = logic.AggregateTerm("count", None, (atom,), NUMBER, item.span)
                 yield logic.Comparison("=", counted, logic.Constant(0, NUMBER), item.span)
-            case logic.Negation(atom=atom):
-                arguments = tuple(self.value(term) for term in atom.arguments)
-                yield replace(item, atom=replace(atom, arguments=arguments))
-            case logic.Comparison(left=left, right=right):
-                yield replace(item, left=self.value(left), right=self.value(right))
+            case logic.Negation() | logic.Comparison():
+                yield replace_terms(item, self.value)
             case logic.Disjunction(alternatives=alternatives):
                 made = tuple(self.body(each, given) for each in alternatives)
                 yield replace(item, alternatives=made)
@@ -194,16 +191,7 @@ class _Patterns:
         def each(term: logic.Term) -> logic.Term:
             return logic.fold_term(term, entered)
 
-        match item:
-            case logic.Atom(arguments=arguments):
-                return replace(item, arguments=tuple(map(each, arguments)))
-            case logic.Comparison(left=left, right=right):
-                return replace(item, left=each(left), right=each(right))
-            case logic.Negation(atom=atom):
-                made = replace(atom, arguments=tuple(map(each, atom.arguments)))
-                return replace(item, atom=made)
-            case _:
-                return item
+        return item if isinstance(item, logic.Disjunction) else replace_terms(item, each)
 
     # --- terms ----------------------------------------------------------------------------------
 

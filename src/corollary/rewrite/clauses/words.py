@@ -20,6 +20,7 @@ where the value does not fit. Example: `p(x * x) :- q(x).` becomes
 
 from dataclasses import replace
 
+from corollary.analysis.traverse import replace_terms
 from corollary.core import logic
 from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.conversions import BITS_OF_SINGLE, SAME_BITS, SINGLE, SINGLE_OF_BITS
@@ -55,26 +56,12 @@ def checked_word(term: logic.Variable, variable: logic.Variable) -> logic.Condit
 
 
 def _conjunction(conjunction: Conjunction) -> Conjunction:
-    head = replace(conjunction.head, arguments=tuple(map(_term, conjunction.head.arguments)))
+    head = replace_terms(conjunction.head, _term)
     return replace(conjunction, head=head, items=_items(conjunction.items))
 
 
 def _items(items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
-    return tuple(map(_item, items))
-
-
-def _item(item: logic.BodyItem) -> logic.BodyItem:
-    match item:
-        case logic.Atom(arguments=arguments):
-            return replace(item, arguments=tuple(map(_term, arguments)))
-        case logic.Negation(atom=atom):
-            return replace(item, atom=replace(atom, arguments=tuple(map(_term, atom.arguments))))
-        case logic.Comparison(left=left, right=right):
-            return replace(item, left=_term(left), right=_term(right))
-        case logic.Disjunction(alternatives=alternatives):
-            return replace(item, alternatives=tuple(map(_items, alternatives)))
-        case logic.Truth():
-            return item
+    return tuple(replace_terms(item, _term) for item in items)
 
 
 def _term(term: logic.Term) -> logic.Term:

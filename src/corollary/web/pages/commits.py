@@ -58,15 +58,12 @@ async def show_commit(visit: Visit) -> Response:
         seconds=sum(each.seconds for each in views if each.name == each.together[0]),
         phases=_phases(commit),
         alerts=[
-            each | {"url": _alert_url(visit, number, each)} for each in commit.get("alerts", [])
+            each | {"url": visit.url(tuple=alert_goal(each), ask="why", at=number)}
+            for each in commit.get("alerts", [])
         ],
         changed=[_changed(visit, number, *each, types) for each in _rows(commit, floors)],
         duration=duration,
     )
-
-
-def _alert_url(visit: Visit, number: int, alert: Mapping[str, Any]) -> str:
-    return visit.url(tuple=alert_goal(alert), ask="why", at=number)
 
 
 async def _graph(visit: Visit, number: int) -> dict[str, Any]:

@@ -29,7 +29,8 @@ EXACT_PRODUCT_MIN = 2.0**62
 """Products that are smaller, as floats, cannot overflow an int64."""
 
 
-def _faults(mask: Mask, reason: str) -> Faults:
+def faults_of(mask: Mask, reason: str) -> Faults:
+    """Return the rows of a mask as faults, if there are any."""
     return [(mask, reason)] if mask.any() else []
 
 
@@ -39,7 +40,7 @@ def _exact(function: Callable[..., int], operands: list[NativeArray], kind: Kind
     exact = [function(*row) for row in zip(*(each.tolist() for each in operands), strict=True)]
     overflow = np.array([not low <= value <= high for value in exact], np.bool_)
     values = [value if low <= value <= high else 0 for value in exact]
-    return np.array(values, _integer_dtype(kind)), _faults(overflow, OVERFLOW)
+    return np.array(values, _integer_dtype(kind)), faults_of(overflow, OVERFLOW)
 
 
 def _integer_dtype(kind: Kind) -> Any:
@@ -48,7 +49,7 @@ def _integer_dtype(kind: Kind) -> Any:
 
 def _decimal(name: str, operands: list[Operand], type_: Type) -> Result:
     values, too_large, zero = decimals.compute(name, operands, type_.scale)
-    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
+    return values, faults_of(too_large & ~zero, OVERFLOW) + faults_of(zero, DIVISION_BY_ZERO)
 
 
 def _add(operands: list[Operand], type_: Type) -> Result:
@@ -60,11 +61,11 @@ def _add(operands: list[Operand], type_: Type) -> Result:
             return _float(np.add, one, two)
         case Kind.UNSIGNED:
             total = one + two
-            return total, _faults(total < one, OVERFLOW)
+            return total, faults_of(total < one, OVERFLOW)
         case _:
             # Overflow: the sign of the sum is neither that of the one nor of the other.
             total = one + two
-            return total, _faults(((one ^ total) & (two ^ total)) < 0, OVERFLOW)
+            return total, faults_of(((one ^ total) & (two ^ total)) < 0, OVERFLOW)
 
 
 def _subtract(operands: list[Operand], type_: Type) -> Result:
@@ -75,10 +76,10 @@ def _subtract(operands: list[Operand], type_: Type) -> Result:
         case Kind.FLOAT:
             return _float(np.subtract, one, two)
         case Kind.UNSIGNED:
-            return one - two, _faults(one < two, OVERFLOW)
+            return one - two, faults_of(one < two, OVERFLOW)
         case _:
             rest = one - two
-            return rest, _faults(((one ^ two) & (one ^ rest)) < 0, OVERFLOW)
+            return rest, faults_of(((one ^ two) & (one ^ rest)) < 0, OVERFLOW)
 
 
 def _multiply(operands: list[Operand], type_: Type) -> Result:
@@ -95,7 +96,7 @@ def _multiply(operands: list[Operand], type_: Type) -> Result:
     values[large], faults = _exact(lambda a, b: a * b, [one[large], two[large]], type_.kind)
     for mask, _ in faults:
         overflow[large] = mask
-    return values, _faults(overflow, OVERFLOW)
+    return values, faults_of(overflow, OVERFLOW)
 
 
 def _divide(operands: list[Operand], type_: Type) -> Result:
@@ -105,19 +106,19 @@ def _divide(operands: list[Operand], type_: Type) -> Result:
     zero = two == 0
     if type_.is_float:
         values, faults = _float(np.divide, one, np.where(zero, 1.0, two))
-        return values, [(mask & ~zero, why) for mask, why in faults] + _faults(
+        return values, [(mask & ~zero, why) for mask, why in faults] + faults_of(
             zero, DIVISION_BY_ZERO
         )
     divisor = np.where(zero, np.ones_like(two), two)
     if type_.is_unsigned:
-        return one // divisor, _faults(zero, DIVISION_BY_ZERO)
+        return one // divisor, faults_of(zero, DIVISION_BY_ZERO)
     overflow = (one == np.iinfo(np.int64).min) & (two == -1)
     divisor = np.where(overflow, 1, divisor)
     # NumPy rounds towards minus infinity, the language towards zero.
     quotient = one // divisor
     rest = one - quotient * divisor
     quotient += (rest != 0) & ((one < 0) != (divisor < 0))
-    return quotient, _faults(zero, DIVISION_BY_ZERO) + _faults(overflow, OVERFLOW)
+    return quotient, faults_of(zero, DIVISION_BY_ZERO) + faults_of(overflow, OVERFLOW)
 
 
 def _modulo(operands: list[Operand], type_: Type) -> Result:
@@ -126,7 +127,7 @@ def _modulo(operands: list[Operand], type_: Type) -> Result:
     # `min % -1` traps on some processors; modulo 1 gives the same result, 0.
     unsafe = zero if type_.is_unsigned else zero | (two == -1)
     divisor = np.where(unsafe, np.ones_like(two), two)
-    return np.fmod(one, divisor), _faults(zero, DIVISION_BY_ZERO)
+    return np.fmod(one, divisor), faults_of(zero, DIVISION_BY_ZERO)
 
 
 def _power(operands: list[Operand], type_: Type) -> Result:
@@ -135,13 +136,13 @@ def _power(operands: list[Operand], type_: Type) -> Result:
         pole = (one == 0.0) & (two < 0)
         values, faults = _float(_float_powers, np.where(pole, 1.0, one), two)
         undefined = np.isnan(values) & ~np.isnan(one) & ~np.isnan(two)
-        return values, faults + _faults(pole, DIVISION_BY_ZERO) + _faults(
+        return values, faults + faults_of(pole, DIVISION_BY_ZERO) + faults_of(
             undefined, "undefined power"
         )
     pole = (one == 0) & (two < 0)
     base = np.where(pole, np.ones_like(one), one)
     values, faults = _exact(_integer_power, [base, two], type_.kind)
-    return values, faults + _faults(pole, DIVISION_BY_ZERO)
+    return values, faults + faults_of(pole, DIVISION_BY_ZERO)
 
 
 def _float_powers(bases: NativeArray, exponents: NativeArray) -> NativeArray:
@@ -163,19 +164,19 @@ def _float(function: Any, one: NativeArray, two: NativeArray) -> Result:
     with np.errstate(all="ignore"):
         values = function(one, two)
     overflow = np.isinf(values) & np.isfinite(one) & np.isfinite(two)
-    return values, _faults(overflow, OVERFLOW)
+    return values, faults_of(overflow, OVERFLOW)
 
 
 def _negate(operands: list[Operand], type_: Type) -> Result:
     ((values, _),) = operands
     if type_.is_unsigned:
-        return np.zeros_like(values), _faults(values != 0, OVERFLOW)
+        return np.zeros_like(values), faults_of(values != 0, OVERFLOW)
     if type_.is_float:
         return -values, []
     if type_.is_decimal:
         return -values, []
     lowest = np.iinfo(np.int64).min
-    return -values, _faults(values == lowest, OVERFLOW)
+    return -values, faults_of(values == lowest, OVERFLOW)
 
 
 def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
@@ -212,7 +213,7 @@ def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
             best = select(wins if is_larger else ~wins, values, best)
         if type_.is_decimal:
             best, too_large = decimals.bounded(best)
-            faults = _faults(too_large, OVERFLOW)
+            faults = faults_of(too_large, OVERFLOW)
         return best, faults
 
     return apply
@@ -250,7 +251,7 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
             cut = np.trunc(values)
             bad = ~(np.isfinite(values) & (cut < top) & (cut >= bottom))
             safe = np.where(bad, 0.0, cut)
-            return safe.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
+            return safe.astype(_integer_dtype(type_.kind)), faults_of(bad, FAILED_CONVERSION)
         case Kind.DECIMAL:
             values = decimals.to_integers(values, source.scale)
         case _:
@@ -258,7 +259,7 @@ def to_integer(operands: list[Operand], type_: Type) -> Result:
     low, high = type_.spec.bounds
     bad = np.asarray((values < low) | (values > high), np.bool_)
     fitting = np.where(bad, 0, values) if bad.any() else values
-    return fitting.astype(_integer_dtype(type_.kind)), _faults(bad, FAILED_CONVERSION)
+    return fitting.astype(_integer_dtype(type_.kind)), faults_of(bad, FAILED_CONVERSION)
 
 
 def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all

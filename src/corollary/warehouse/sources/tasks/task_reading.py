@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow.parquet as pq
 
-from corollary.core.engine import TableHandle, TaskPool
+from corollary.core.engine import TableHandle, TaskPool, slice_bounds
 from corollary.data_class import dataclass
 from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.files import input_files
@@ -36,7 +36,6 @@ from corollary.warehouse.sources.tasks.staging import Staging, collect, key_part
 from corollary.warehouse.sources.tasks.text_ranges import (
     RangeScan,
     TextRange,
-    divide,
     record_ranges,
     scan_range,
 )
@@ -225,7 +224,7 @@ class _Job:
             asked.append(TextRange(each.path, each.shown, 0, each.size, False, is_checksum=True))
             asked += (
                 TextRange(each.path, each.shown, *ends, is_quoted)
-                for ends in divide(each.size, each.portion_bytes)
+                for ends in slice_bounds(each.size, each.portion_bytes)
             )
             numbers[each.name] = range(start, len(asked))
         scans = self._tasks.run(f"find the records of {self._spec.name}", scan_range, asked)

@@ -8,7 +8,6 @@ of a range notices the first one that is not, and the file is then read as a who
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -62,16 +61,6 @@ class RecordRange:
     start: int
     end: int
     lines: int
-
-
-def divide(size: int, max_bytes: int) -> list[tuple[int, int]]:
-    """Return start and end of ranges of about equal size.
-
-    >>> divide(10, 4), divide(3, 4)
-    ([(0, 3), (3, 6), (6, 10)], [(0, 3)])
-    """
-    count = max(1, -(-size // max_bytes))
-    return list(pairwise(size * at // count for at in range(count + 1)))
 
 
 def scan_range(asked: TextRange) -> RangeScan:

@@ -22,12 +22,11 @@ from corollary.engines.local.evaluation.arithmetic import (
     DIVISION_BY_ZERO,
     FAILED_CONVERSION,
     OVERFLOW,
-    Faults,
     Operand,
     Result,
+    faults_of,
     to_integer,
 )
-from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray, narrow_integers
 
 UNDEFINED_ROOT = "undefined root"
@@ -44,10 +43,6 @@ _CONTEXT = Context(prec=1200, rounding=ROUND_HALF_UP)
 """Has room for all digits of any float."""
 
 
-def _faults(mask: Mask, reason: str) -> Faults:
-    return [(mask, reason)] if mask.any() else []
-
-
 def _literal(operand: Operand) -> int:
     """Return the one value of an argument that is a literal."""
     values, _ = operand
@@ -58,7 +53,7 @@ def _product(operands: list[Operand], type_: Type) -> Result:
     (one, one_type), (two, two_type), _ = operands
     digits = one_type.scale + two_type.scale - type_.scale
     values, too_large = decimals.bounded(decimals.product(one, two, digits))
-    return values, _faults(too_large, OVERFLOW)
+    return values, faults_of(too_large, OVERFLOW)
 
 
 def _quotient(operands: list[Operand], type_: Type) -> Result:
@@ -67,7 +62,7 @@ def _quotient(operands: list[Operand], type_: Type) -> Result:
     divisor = np.where(zero, 1, two)
     digits = type_.scale - one_type.scale + two_type.scale
     values, too_large = decimals.bounded(decimals.quotient(one, divisor, digits))
-    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
+    return values, faults_of(too_large & ~zero, OVERFLOW) + faults_of(zero, DIVISION_BY_ZERO)
 
 
 def _remainder(operands: list[Operand], type_: Type) -> Result:
@@ -77,17 +72,17 @@ def _remainder(operands: list[Operand], type_: Type) -> Result:
     zero = np.asarray(two == 0, np.bool_)
     if type_.is_float:
         with np.errstate(all="ignore"):
-            return np.fmod(one, np.where(zero, 1.0, two)), _faults(zero, DIVISION_BY_ZERO)
+            return np.fmod(one, np.where(zero, 1.0, two)), faults_of(zero, DIVISION_BY_ZERO)
     one, two = decimals.align(operands, type_.scale)
     divisor = abs(np.where(zero, 1, two))
     rest = abs(one) % divisor
     values, too_large = decimals.bounded(narrow_integers(np.where(one < 0, -rest, rest)))
-    return values, _faults(too_large & ~zero, OVERFLOW) + _faults(zero, DIVISION_BY_ZERO)
+    return values, faults_of(too_large & ~zero, OVERFLOW) + faults_of(zero, DIVISION_BY_ZERO)
 
 
 def _fit(operands: list[Operand], type_: Type) -> Result:
     values, too_large = decimals.bounded(operands[0][0], 10**type_.precision)
-    return values, _faults(too_large, OVERFLOW)
+    return values, faults_of(too_large, OVERFLOW)
 
 
 def _round_half_even(values: NativeArray, unit: int) -> NativeArray:
@@ -117,7 +112,7 @@ def _round_to(rounding: str, operands: list[Operand], type_: Type) -> Result:
         exact = values.astype(object) if digits > EXACT_DIGITS else values
         rounded = decimals.rescale(narrow_integers(round_units(exact, 10**digits)), digits)
         values, too_large = decimals.bounded(narrow_integers(rounded))
-        return values, _faults(too_large, OVERFLOW)
+        return values, faults_of(too_large, OVERFLOW)
     if places >= 0:
         return values, []
     low, high = type_.spec.bounds
@@ -125,7 +120,7 @@ def _round_to(rounding: str, operands: list[Operand], type_: Type) -> Result:
     exact = values.astype(object)
     rounded = round_units(exact, unit) * unit if len(values) else exact
     too_large = np.asarray((rounded < low) | (rounded > high), np.bool_)
-    return np.where(too_large, 0, rounded).astype(values.dtype), _faults(too_large, OVERFLOW)
+    return np.where(too_large, 0, rounded).astype(values.dtype), faults_of(too_large, OVERFLOW)
 
 
 def _round_floats(values: NativeArray, places: int, rounding: str) -> Result:
@@ -143,7 +138,7 @@ def _round_floats(values: NativeArray, places: int, rounding: str) -> Result:
     result = np.where(np.isfinite(values), result, values)
     result[rest] = exact
     too_large = np.isinf(result) & np.isfinite(values)
-    return result, _faults(too_large, OVERFLOW)
+    return result, faults_of(too_large, OVERFLOW)
 
 
 def _rounded(value: float, places: int, rounding: str) -> float:
@@ -172,7 +167,7 @@ def _absolute(operands: list[Operand], type_: Type) -> Result:
     if type_.is_unsigned:
         return values, []
     if type_.is_number:
-        return abs(values), _faults(values == np.iinfo(np.int64).min, OVERFLOW)
+        return abs(values), faults_of(values == np.iinfo(np.int64).min, OVERFLOW)
     return abs(values), []
 
 
@@ -186,7 +181,7 @@ def _sign(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one
 def _root(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     ((values, _),) = operands
     negative = values < 0
-    return np.sqrt(np.where(negative, 0.0, values)), _faults(negative, UNDEFINED_ROOT)
+    return np.sqrt(np.where(negative, 0.0, values)), faults_of(negative, UNDEFINED_ROOT)
 
 
 def _mapped(function: Callable[[Any], Any]) -> Callable[[list[Operand], Type], Result]:
@@ -202,7 +197,7 @@ def _to_integer(operands: list[Operand], type_: Type) -> Result:
     bits = _literal(operands[1]) or 64  # there may be no row
     bound = 1 << (bits - 1)
     if bound.bit_length() < 64:
-        faults = faults + _faults((values >= bound) | (values < -bound), FAILED_CONVERSION)
+        faults = faults + faults_of((values >= bound) | (values < -bound), FAILED_CONVERSION)
     return values, faults
 
 
@@ -210,7 +205,7 @@ def _single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - o
     ((values, _),) = operands
     with np.errstate(all="ignore"):
         rounded = values.astype(np.float32).astype(np.float64)
-    return rounded, _faults(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
+    return rounded, faults_of(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
 
 
 def _single_of_bits(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
