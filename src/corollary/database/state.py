@@ -33,11 +33,7 @@ from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    check_functions,
-    load_program,
-)
+from corollary.database.program.loaded_program import LoadedProgram, check_functions, load_program
 from corollary.database.program.names import writable_relation
 from corollary.database.program_change import ProgramChange
 from corollary.database.relation_contents import evaluated_relation

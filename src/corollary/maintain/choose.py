@@ -38,18 +38,9 @@ from corollary.core.logic import Windowing
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.maintain.algorithms.autonomous import (
-    gains_tuples,
-    is_autonomous,
-    needs_witness,
-)
+from corollary.maintain.algorithms.autonomous import gains_tuples, is_autonomous, needs_witness
 from corollary.maintain.algorithms.choices import is_chosen_by_key
-from corollary.maintain.payload import (
-    has_counts,
-    has_ranks,
-    has_single_derivations,
-    payload_kind,
-)
+from corollary.maintain.payload import has_counts, has_ranks, has_single_derivations, payload_kind
 from corollary.maintain.update import Update
 
 

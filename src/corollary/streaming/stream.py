@@ -12,12 +12,7 @@ from corollary.database.database import Database, open_arguments_of, state_of, w
 from corollary.database.intake.source_guards import SourceGuards, parse_bound
 from corollary.database.writing.frame_rows import EventReader
 from corollary.errors import CorollaryError, InputError, WarehouseError
-from corollary.streaming.batches import (
-    BatchProcessor,
-    StoppedError,
-    StreamBatch,
-    process_streams,
-)
+from corollary.streaming.batches import BatchProcessor, StoppedError, StreamBatch, process_streams
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 

@@ -19,13 +19,7 @@ import pyarrow.compute as pc
 
 from corollary import fault
 from corollary.core.arrow import nullary_table
-from corollary.core.engine import (
-    PARTITION_SEPARATOR,
-    FileOrigin,
-    LocalTable,
-    TableHandle,
-    TaskPool,
-)
+from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.errors import CorollaryError, WarehouseError

@@ -7,11 +7,7 @@ The loop is that of the exponents, with cardinalities instead of degrees. The co
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from corollary.advisor.cost.cardinality import (
-    Cardinality,
-    JoinEstimate,
-    JoinOrderSearch,
-)
+from corollary.advisor.cost.cardinality import Cardinality, JoinEstimate, JoinOrderSearch
 from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme

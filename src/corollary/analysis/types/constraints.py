@@ -11,12 +11,7 @@ from datetime import date, datetime
 from typing import assert_never
 
 from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
-from corollary.analysis.resolution import (
-    RelationSchema,
-    ResolvedProgram,
-    cast_type,
-    resolve_type,
-)
+from corollary.analysis.resolution import RelationSchema, ResolvedProgram, cast_type, resolve_type
 from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic

@@ -20,11 +20,7 @@ from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import create_engine
 from corollary.database.program.goals import ResolvedGoal
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-    load_program,
-    refuse_counters,
-)
+from corollary.database.program.loaded_program import LoadedProgram, load_program, refuse_counters
 from corollary.database.program.parts import MANUAL_PART, add_parts
 from corollary.database.reactions.keys import check_keys
 from corollary.database.reading.read_access import ReadAccess
@@ -38,12 +34,7 @@ from corollary.maintain.goal_evaluation import solve
 from corollary.maintain.placing import place_strata
 from corollary.warehouse.copies import CopiesHandle
 from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.dialect import (
-    file_name_of,
-    is_printed,
-    is_size,
-    is_sqlite,
-)
+from corollary.warehouse.formats.dialect import file_name_of, is_printed, is_size, is_sqlite
 from corollary.warehouse.formats.file_extensions import writer_of
 from corollary.warehouse.formats.output_files import OutputFile, check_distinct_paths, write_outputs
 from corollary.warehouse.formats.sqlite_tables import SqliteOutput, table_name_of, writing_tables

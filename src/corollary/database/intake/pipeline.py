@@ -46,12 +46,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import CopiesHandle, count_copies
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.dialect import is_sqlite
-from corollary.warehouse.sources.quarantine import (
-    NO_BAD_ROWS,
-    QUARANTINE,
-    BadRowPolicy,
-    remaining,
-)
+from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, BadRowPolicy, remaining
 from corollary.warehouse.sources.source_factory import SourceFactory
 
 if TYPE_CHECKING:

@@ -22,11 +22,7 @@ from corollary.core.program import Column, Declaration, Relation, TypeName
 from corollary.data_class import dataclass
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.reading.answer import SqlAnswer
-from corollary.database.reading.questions import (
-    answer_shape,
-    hidden_name,
-    read_question,
-)
+from corollary.database.reading.questions import answer_shape, hidden_name, read_question
 from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError

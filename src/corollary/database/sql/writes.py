@@ -35,11 +35,7 @@ from corollary.frontends.sql.statements.definitions import free_tables
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.shapes import TextShape, is_write, plain_cells
-from corollary.frontends.sql.statements.writes import (
-    rows_to_delete,
-    rows_to_insert,
-    rows_to_update,
-)
+from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert, rows_to_update
 from corollary.source import SourceFile
 
 _TOLD_APART = frozenset({Kind.NUMBER, Kind.SYMBOL, Kind.DATE, Kind.BOOL})

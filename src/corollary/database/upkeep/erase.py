@@ -28,12 +28,7 @@ from corollary.data_class import dataclass
 from corollary.database.alerts.jsonlines import truncate_files
 from corollary.database.database import Database, state_of, warehouse_store_of
 from corollary.database.program.loaded_program import read_facts
-from corollary.database.program.parts import (
-    MANUAL_PART,
-    TEXT_PART,
-    describe_parts,
-    find_asserted,
-)
+from corollary.database.program.parts import MANUAL_PART, TEXT_PART, describe_parts, find_asserted
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.retention import force_restore, remove_files, stored_relations_at
 from corollary.database.warehouse_store import WarehouseStore

@@ -11,9 +11,7 @@ from corollary.core.program import Directive, Relation
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.data_class import dataclass
 from corollary.database.engines import SparkFrames
-from corollary.database.program.loaded_program import (
-    LoadedProgram,
-)
+from corollary.database.program.loaded_program import LoadedProgram
 from corollary.errors import InputError, render
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.files.places import Place

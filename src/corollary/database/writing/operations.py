@@ -27,10 +27,7 @@ from corollary.database.program.parts import (
 )
 from corollary.database.writing.bag_operations import BagChanges
 from corollary.errors import Diagnostic, InputError
-from corollary.maintain.base_plans import (
-    plan_intersections,
-    plan_union_of_parts,
-)
+from corollary.maintain.base_plans import plan_intersections, plan_union_of_parts
 
 ENCODED_MAX_ROWS = 2**24
 """The maximum number of rows that an engine gets at once: it needs about 100 bytes for each."""

@@ -10,14 +10,7 @@ from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.conversions import COUNTER
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import Value
-from corollary.core.syntax import (
-    EXTREMES,
-    FUNCTIONS,
-    HINTS,
-    PRECEDENCE,
-    TODAY,
-    normalised_name,
-)
+from corollary.core.syntax import EXTREMES, FUNCTIONS, HINTS, PRECEDENCE, TODAY, normalised_name
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.frontends.datalog import literals

@@ -14,11 +14,7 @@ from corollary.core.functors.catalog import can_fail, signature_of
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
-from corollary.rewrite.translation_unit import (
-    Conjunction,
-    FreshVariables,
-    TranslationUnit,
-)
+from corollary.rewrite.translation_unit import Conjunction, FreshVariables, TranslationUnit
 
 EXPRESSION_MAX_DEPTH = 50
 """How deep an expression of a normal rule is, so that no later pass exhausts the stack."""

@@ -16,15 +16,7 @@ only those that have a value, or null, for every group.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from corollary.core.logic import (
-    Accumulator,
-    Aggregation,
-    Condition,
-    Literal,
-    Rule,
-    Slot,
-    Wildcard,
-)
+from corollary.core.logic import Accumulator, Aggregation, Condition, Literal, Rule, Slot, Wildcard
 from corollary.core.types import Type
 from corollary.rewrite.align import canonical_rule
 from corollary.rewrite.translation_unit import TranslationUnit, unused_name

@@ -18,11 +18,7 @@ from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.channel import OPENING_MAX_BYTES, PgChannel
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameters
-from corollary.serve.postgres.prepared import (
-    PreparedStatement,
-    StatementResult,
-    describe_table,
-)
+from corollary.serve.postgres.prepared import PreparedStatement, StatementResult, describe_table
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.rows import copy_binary, copy_lines, data_rows
 from corollary.serve.postgres.scram import MECHANISM, ScramExchange

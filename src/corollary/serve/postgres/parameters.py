@@ -7,11 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from corollary.core.values import iso_moment
-from corollary.serve.postgres.encoding import (
-    NUMERIC_BASE,
-    NUMERIC_DIGITS,
-    NUMERIC_NEGATIVE,
-)
+from corollary.serve.postgres.encoding import NUMERIC_BASE, NUMERIC_DIGITS, NUMERIC_NEGATIVE
 from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text, format_of
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.wire_types import (

@@ -22,12 +22,7 @@ from corollary.serve.processes.front import (
     unknown_outcome,
 )
 from corollary.serve.processes.group_commit import CommitReport
-from corollary.serve.processes.supervision import (
-    Job,
-    Worker,
-    WorkerDiedError,
-    WorkerSettings,
-)
+from corollary.serve.processes.supervision import Job, Worker, WorkerDiedError, WorkerSettings
 from corollary.serve.requests import (
     ApplyRequest,
     CommitRequest,

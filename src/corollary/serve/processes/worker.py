@@ -21,12 +21,7 @@ from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.processes.channel import (
-    Channel,
-    answer_frame,
-    error_frame,
-    read_requests,
-)
+from corollary.serve.processes.channel import Channel, answer_frame, error_frame, read_requests
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import (
     CommitReport,

@@ -17,12 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from corollary import fault
-from corollary.errors import (
-    ConflictError,
-    UnknownOutcomeError,
-    WarehouseError,
-    redact_password,
-)
+from corollary.errors import ConflictError, UnknownOutcomeError, WarehouseError, redact_password
 from corollary.warehouse.catalog import group_keys, key_digests, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import (

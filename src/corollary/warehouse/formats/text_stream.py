@@ -10,11 +10,7 @@ from typing import BinaryIO
 from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.files import input_files
-from corollary.warehouse.files.input_files import (
-    BYTE_ORDER_MARK,
-    EXPANDED_MAX_RATIO,
-    GZIP_MAGIC,
-)
+from corollary.warehouse.files.input_files import BYTE_ORDER_MARK, EXPANDED_MAX_RATIO, GZIP_MAGIC
 
 _PIECE_BYTES = 2**22
 

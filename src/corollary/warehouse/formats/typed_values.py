@@ -41,11 +41,7 @@ from corollary.core.values import (
     quote_text,
 )
 from corollary.warehouse.formats.struct_columns import ScalarColumns, is_struct_of, record_texts
-from corollary.warehouse.formats.text_columns import (
-    are_plain,
-    convert_records,
-    convert_texts,
-)
+from corollary.warehouse.formats.text_columns import are_plain, convert_records, convert_texts
 
 _MAX_DIGITS = 40
 _NULL = "null is not allowed in a column that is not nullable"

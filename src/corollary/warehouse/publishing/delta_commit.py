@@ -11,13 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    PostCommitHookProperties,
-    Schema,
-    Transaction,
-)
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 

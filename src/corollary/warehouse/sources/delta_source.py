@@ -29,10 +29,7 @@ from corollary.warehouse.sources.portions import DataFile, Portion
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.tasks.task_reading import (
-    compare_in_tasks,
-    read_in_tasks,
-)
+from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks, read_in_tasks
 
 PARQUET = "parquet"
 """The format of its files."""

@@ -52,10 +52,7 @@ from corollary.warehouse.sources.portions import DataFile, Portion, read_earlier
 from corollary.warehouse.sources.schema_drift import FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
-from corollary.warehouse.sources.tasks.task_reading import (
-    compare_in_tasks,
-    read_in_tasks,
-)
+from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks, read_in_tasks
 
 CHECKED_FIRST_MAX_BYTES = 1 << 24
 """Up to this size, the earlier text of a file is compared before its records are found."""

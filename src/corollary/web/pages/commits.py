@@ -6,12 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.serve.answers import ServiceError
-from corollary.serve.requests import (
-    CommitRequest,
-    CommitsRequest,
-    GraphRequest,
-    RelationsRequest,
-)
+from corollary.serve.requests import CommitRequest, CommitsRequest, GraphRequest, RelationsRequest
 from corollary.web.page import Page
 from corollary.web.pages.alerts import alert_goal
 from corollary.web.pictures.commit import commit_picture, duration, timed_views

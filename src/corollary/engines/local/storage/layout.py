@@ -21,12 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.data_class import dataclass
-from corollary.engines.local.storage.code_range import (
-    GROWTH_BITS,
-    CodeRange,
-    Codes,
-    range_of,
-)
+from corollary.engines.local.storage.code_range import GROWTH_BITS, CodeRange, Codes, range_of
 
 Words = npt.NDArray[Any]
 """Packed tuples: int64, or void of the layout's number of bytes."""

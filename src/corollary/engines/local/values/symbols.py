@@ -13,12 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow_buffers import (
-    fixed_values,
-    index_array,
-    null_mask,
-    string_array,
-)
+from corollary.core.arrow_buffers import fixed_values, index_array, null_mask, string_array
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.values.stored_strings import StoredStrings, store_strings

@@ -15,11 +15,7 @@ from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import csv_file
 from corollary.warehouse.sources.file_bounds import FileBounds, merge_bounds
 from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows
-from corollary.warehouse.sources.portions import (
-    DataFile,
-    Portion,
-    group_by_size,
-)
+from corollary.warehouse.sources.portions import DataFile, Portion, group_by_size
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
@@ -28,10 +24,7 @@ from corollary.warehouse.sources.tasks.portion_reader import (
     PortionReport,
     TaskReport,
 )
-from corollary.warehouse.sources.tasks.staged_rows import (
-    PieceComparison,
-    PieceWriter,
-)
+from corollary.warehouse.sources.tasks.staged_rows import PieceComparison, PieceWriter
 from corollary.warehouse.sources.tasks.staging import Staging, collect, key_partitions
 from corollary.warehouse.sources.tasks.text_ranges import (
     RangeScan,
