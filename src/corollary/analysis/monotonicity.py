@@ -95,6 +95,8 @@ class RuleValues:
             match part:
                 case logic.Variable(name=name):
                     return self.definitions.get(name, part)
+                case logic.Functor(name="to_integer") if _is_integral(arguments[0]):
+                    return arguments[0]  # where it has a value
                 case logic.Functor(name=name, type=type_, span=span):
                     return logic.Functor(name, arguments, type_, span)
                 case _:
@@ -207,6 +209,11 @@ class RuleValues:
 def _grows_with(name: str) -> Monotone:
     """Return with which of its arguments a functor grows; nothing is known of a user's."""
     return FUNCTORS[name].monotone if name in FUNCTORS else Monotone.NONE
+
+
+def _is_integral(term: logic.Term) -> bool:
+    type_ = None if isinstance(term, logic.Wildcard) else term.type
+    return type_ is not None and type_.is_integral
 
 
 def _is_text(term: logic.Term) -> bool:

@@ -19,6 +19,7 @@ from corollary.core.program import (
 from corollary.core.states import State
 from corollary.core.types import (
     DECIMAL_MAX_DIGITS,
+    INTEGERS,
     PRIMITIVES,
     SYMBOL,
     Branch,
@@ -206,6 +207,8 @@ def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
             found = decimal(precision, scale)
     elif name.name in PRIMITIVES and name.digits is None and name.name != Kind.DECIMAL:
         found = Type(Kind(name.name))
+    elif name.name in INTEGERS and found is None and name.digits is None:
+        found = INTEGERS[name.name]
     return found.with_null(name.nullable or found.nullable) if found else None
 
 

@@ -17,7 +17,7 @@ from corollary.core.logic import (
     Value,
 )
 from corollary.core.states import State
-from corollary.core.types import BOOL, Type
+from corollary.core.types import BOOL, INTEGER_NAMES, Type
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.source import SourceFile, Span
@@ -37,6 +37,7 @@ class TypeName:
         """Return a type as a declaration writes it."""
         digits = (type_.precision, type_.scale) if type_.is_decimal else None
         name = type_.record.name if type_.record else str(type_.logical_kind)
+        name = f"int{type_.bits}" if type_.bits in INTEGER_NAMES else name
         return cls(name, digits, type_.nullable, span)
 
 

@@ -139,6 +139,9 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
 
 
+INTEGER_NAMES = {8: "TINYINT", 16: "SMALLINT", 32: "INT"}
+"""The types of SQL whose integers have fewer bits than a `number`."""
+
 Domain = tuple[Kind, int]
 """A kind and the scale of its decimals."""
 
@@ -154,6 +157,8 @@ class Type:
         record: the record type whose values the symbols are. Types are compared by what is stored:
             which records may be joined is the business of type inference.
         logical: the kind of the values where `kind` is merely as what they are stored.
+        bits: the width of an integer in SQL; 0 for that of the rule language, 64. It says what the
+            values can be, and not how they are stored, so that types do not differ by it.
 
     >>> Type(Kind.BINARY).kind, str(Type(Kind.BINARY))
     (<Kind.SYMBOL: 'symbol'>, 'binary')
@@ -165,6 +170,7 @@ class Type:
     scale: int = 0
     record: "RecordType | None" = field(default=None, compare=False, repr=False)
     logical: Kind | None = field(default=None, repr=False)
+    bits: int = field(default=0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         stored = TYPE_SPECS[self.kind].stored
@@ -206,7 +212,7 @@ class Type:
     @property
     def spark_name(self) -> str:
         """The type in Spark SQL."""
-        return self.spec.spark.format(self)
+        return INTEGER_NAMES.get(self.bits) or self.spec.spark.format(self)
 
     @property
     def is_symbol(self) -> bool:
@@ -336,6 +342,9 @@ NIL = "nil"
 
 SYMBOL = Type(Kind.SYMBOL)
 NUMBER = Type(Kind.NUMBER)
+INT = Type(Kind.NUMBER, bits=32)
+INTEGERS = {f"int{bits}": Type(Kind.NUMBER, bits=bits) for bits in INTEGER_NAMES}
+"""The types of integers of SQL, which are numbers to rules."""
 UNSIGNED = Type(Kind.UNSIGNED)
 FLOAT = Type(Kind.FLOAT)
 BOOL = Type(Kind.BOOL)

@@ -10,7 +10,7 @@ from corollary.core.graph import shortest_path, strongly_connected_components
 from corollary.core.logic import Functor, subterms
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import Declaration, FunctionalDependency, TypeDeclaration, TypeName
-from corollary.core.types import DECIMAL_MAX_DIGITS, PLAIN_BRANCH, PRIMITIVES, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, INTEGERS, PLAIN_BRANCH, PRIMITIVES, Kind
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -253,7 +253,7 @@ def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]
                 name.span,
                 "write for example `decimal(12, 2)`",
             )
-    elif name.name not in _PRIMITIVE_TYPES and name.name not in declared:
+    elif name.name not in {*_PRIMITIVE_TYPES, *INTEGERS, *declared}:
         yield Diagnostic(
             "C0214",
             f"There is no type `{name.name}`.",

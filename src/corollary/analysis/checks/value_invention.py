@@ -90,7 +90,7 @@ def _compared_columns(resolved: ResolvedProgram) -> dict[str, frozenset[int]]:
 
 def _adds_only(term: logic.Term) -> bool:
     functors = [part for part in logic.subterms(term) if isinstance(part, logic.Functor)]
-    return all(part.name in ("+", "-", "min", "max") for part in functors)
+    return all(part.name in ("+", "-", "min", "max", "to_integer") for part in functors)
 
 
 def _invented_value(

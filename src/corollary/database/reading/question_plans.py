@@ -212,7 +212,7 @@ class QuestionPlans:
             return self.compile(shape, tree, written, place, catalog())
 
         try:
-            found = ShapeCache.of(self.state).recall((shape.text, shape.types, scope), make)
+            found = ShapeCache.of(self.state).recall((shape.key, scope), make)
             if found is None:
                 return None
             return found.answer(self.state, shape.values)

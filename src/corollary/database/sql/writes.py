@@ -370,9 +370,7 @@ def recall_write(
     if shape is None:
         return None
     try:
-        found = ShapeCache.of(state).recall(
-            (shape.text, shape.types), lambda: _make_shape(state, shape)
-        )
+        found = ShapeCache.of(state).recall(shape.key, lambda: _make_shape(state, shape))
     except InputError:  # compiled as it is written, it gets its message
         return None
     return None if found is None else (found, shape.values)

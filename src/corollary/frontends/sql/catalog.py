@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 
 from corollary.analysis.resolution import resolve_type, resolve_types
 from corollary.core.program import Program, owner_of, sql_texts
@@ -97,9 +97,17 @@ def catalog_of(program: Program) -> SqlCatalog:
 
 
 def visible_catalog(program: Program) -> SqlCatalog:
-    """Return the relations that statements may name: not those that statements have made beside."""
+    """Return the relations that statements may name: not those that statements have made beside.
+
+    Rules may compute any number, whatever bits a declaration says.
+    """
     catalog, texts = catalog_of(program), sql_texts(program)
     for name in catalog.names():
-        if owner_of(name, texts) not in (None, name):
+        owner = owner_of(name, texts)
+        if owner not in (None, name):
             catalog.remove(name)
+        elif owner is None:
+            (found,) = (each for each in catalog.find(name) if each.relation == name)
+            plain = tuple(replace(each, type=replace(each.type, bits=0)) for each in found.columns)
+            catalog.add(replace(found, columns=plain))
     return catalog

@@ -17,7 +17,7 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import expressions
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION
+from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, OVERFLOW
 from corollary.engines.local.evaluation.frames import Frame
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.evaluation.value_vector import dense_mask
@@ -251,6 +251,8 @@ def missing_value_error(
         cure = "or write `try_cast`, `try_divide` and the like"
         if said:
             cure = "or let the subquery be an aggregate"
+        elif reason == OVERFLOW:
+            cure = "cast an operand to a wider type, or write `try_add`, `try_cast` and the like"
     made = EvaluationError.of(
         "C0810",
         f"{reason[0].upper() if not rule else reason[0]}{reason[1:]}{rule}{where}",

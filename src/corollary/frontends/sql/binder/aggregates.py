@@ -12,7 +12,14 @@ from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
-from corollary.frontends.sql.binder.values.conversions import as_known, convert, is_untyped
+from corollary.frontends.sql.binder.values.conversions import (
+    as_known,
+    column_type,
+    convert,
+    integer,
+    is_untyped,
+    sized,
+)
 from corollary.frontends.sql.binder.values.operators import Site, connect, negate
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -69,7 +76,7 @@ def aggregate_call(
     tests = [] if condition is None else [inner.bind_condition(condition, "`FILTER`")]
     call = read_aggregate(inner, node, tests)
     if counts_nothing(call):
-        return ConstantValue(0, NUMBER, call.span)
+        return sized(integer(0, call.span), 64)
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
@@ -184,7 +191,7 @@ def _result(functor: str, arguments: tuple[Expression, ...]) -> Type:
         return NUMBER
     type_ = arguments[0].type
     if functor in ("min", "max"):
-        return type_
+        return column_type(arguments[0])
     if type_.is_decimal:
         if functor == "sum":
             precision = min(DECIMAL_MAX_DIGITS, type_.precision + 10)
@@ -194,7 +201,7 @@ def _result(functor: str, arguments: tuple[Expression, ...]) -> Type:
         return decimal(precision, scale).with_null(type_.nullable)
     if functor == "avg":
         return FLOAT.with_null(type_.nullable)
-    return type_
+    return replace(type_, bits=0)
 
 
 _Read = tuple[list[Expression], tuple[Value, ...]]

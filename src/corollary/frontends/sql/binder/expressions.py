@@ -26,7 +26,7 @@ from corollary.frontends.sql.binder.special_calls import (
     negative_literal,
 )
 from corollary.frontends.sql.binder.values import literals
-from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.conversions import common_type, convert, is_untyped
 from corollary.frontends.sql.binder.values.intervals import find_interval, moved
 from corollary.frontends.sql.binder.values.operators import (
     Site,
@@ -385,8 +385,8 @@ class ExpressionBinder(ExpressionContext):
         parts = [arm for _, arm in branches] + ([default] if default is not None else [])
         *values, last = aligned([*arms, last], self.site(node, *parts), "`CASE`")
         tests = [test for test, _ in branches]
-        type_ = max((each.type for each in (*values, last)), key=lambda each: each.precision)
-        if type_.precision < 0:
+        type_ = common_type([*values, last])
+        if type_ is None or type_.precision < 0:
             return last
         pairs = list(zip(tests, values, strict=True))
         return choose(pairs, last, type_, self.session.span(node))

@@ -18,7 +18,7 @@ from corollary.frontends.sql.binder.names import near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
-from corollary.frontends.sql.binder.values.conversions import integer
+from corollary.frontends.sql.binder.values.conversions import column_type, integer
 from corollary.frontends.sql.binder.windows import (
     chosen_by_windows,
     has_window,
@@ -424,7 +424,7 @@ class _SelectBinder:
         else:
             expression, place = binder.bind(item), item
             name = self._default_name(item)
-        return [(QueryColumn(name, expression.type, self.session.span(place)), expression)]
+        return [(QueryColumn(name, column_type(expression), self.session.span(place)), expression)]
 
     def _default_name(self, item: exp.Expr) -> str:
         """Return the name of a column without alias: that of the column, or the text itself."""
@@ -468,7 +468,7 @@ class _SelectBinder:
                     raise self.session.error("C1313", message, place, note)
                 expression = output.keys[expression]
             span = self.session.span(place)
-            columns.append((QueryColumn(column.name, expression.type, span), expression))
+            columns.append((QueryColumn(column.name, column_type(expression), span), expression))
         return columns
 
     def _columns_of(self, item: exp.Column) -> tuple[ScopeColumn, ...]:

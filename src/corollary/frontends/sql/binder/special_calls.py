@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -26,7 +27,13 @@ from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values import literals
-from corollary.frontends.sql.binder.values.conversions import call, cast, fits_bits, integer
+from corollary.frontends.sql.binder.values.conversions import (
+    call,
+    cast,
+    fits_bits,
+    integer,
+    sized,
+)
 from corollary.frontends.sql.binder.values.operators import (
     EXAMPLES,
     Site,
@@ -120,7 +127,7 @@ def _suffixed_number(
         message = f"`{sign}{written}` is out of its range."
         note = f"numbers with this letter go from {-largest} to {largest - 1}"
         raise session.error("C1309", message, node, note)
-    return found
+    return sized(found, target.bits)
 
 
 # --- patterns ------------------------------------------------------------------------------------
@@ -390,7 +397,8 @@ def _grouping(context: ExpressionContext, node: exp.Anonymous) -> Expression:
         if key is None:
             message = "This is not a key of GROUP BY."
             raise session.error("C1313", message, parts[position], "name a key")
-        found.append(FunctionCall("grouping", (key,), NUMBER, session.span(node)))
+        byte = replace(NUMBER, bits=8)
+        found.append(FunctionCall("grouping", (key,), byte, session.span(node)))
 
     def shifted(bits: Expression, bit: Expression) -> Expression:
         twice = call("*", (bits, integer(2)), NUMBER, session.span(node))

@@ -62,7 +62,8 @@ def _deepened(reference: ColumnReference, level: int) -> ColumnReference:
 
 
 def _is_same(one: Type, other: Type) -> bool:
-    return one.precision >= 0 and one.domain == other.domain
+    has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
+    return one.precision >= 0 and one.domain == other.domain and has_room
 
 
 def _converted(
@@ -71,7 +72,7 @@ def _converted(
     found = convert(expression, type_)
     nullable = column.type.nullable or is_untyped(expression)
     digits = max(type_.precision, column.type.precision)
-    same = column.type if _is_same(column.type, type_) else type_
+    same = replace(column.type, bits=type_.bits) if _is_same(column.type, type_) else type_
     return replace(column, type=replace(same, nullable=nullable, precision=digits)), found
 
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import WHOLE
-from corollary.core.types import BOOL, FLOAT, NUMBER
+from corollary.core.types import BOOL, FLOAT, INT, NUMBER
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,
     counts_nothing,
@@ -23,6 +23,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     convert,
     integer,
     is_untyped,
+    sized,
 )
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
 from corollary.frontends.sql.binder.widening import wrapped
@@ -95,7 +96,7 @@ def _aggregate(
         note = "aggregate in a grouped subquery, and join it"
         raise site.error("C1316", f"`{site.name}` cannot be used with a window.", note)
     if counts_nothing(found):
-        return ConstantValue(0, NUMBER, site.span)
+        return sized(integer(0, site.span), 64)
     if found.is_distinct:
         note = "count distinct values in a grouped subquery, and join it"
         raise site.error("C1316", "DISTINCT cannot be used with a window.", note)
@@ -134,7 +135,7 @@ def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -
     if arguments:
         raise site.error("C1306", f"`{name}` takes no arguments.", f"write `{name}()`")
     if name in ("rank", "dense_rank", "row_number"):
-        return WindowCall(name, (), partition, order, None, NUMBER, site.span)
+        return WindowCall(name, (), partition, order, None, INT, site.span)
     total = WindowCall("count", (), partition, (), None, NUMBER, site.span)
     if name == "cume_dist":
         upto = WindowCall("count", (), partition, order, None, NUMBER, site.span)
@@ -173,7 +174,7 @@ def _part(
     first = compute("+", compute("/", before, above), 1)
     rest = compute("+", compute("/", compute("-", before, rows), size), compute("+", larger, 1))
     is_first = call("lt", (before, rows), BOOL, site.span)
-    return choose([(is_first, first)], rest, NUMBER, site.span)
+    return choose([(is_first, first)], rest, INT, site.span)
 
 
 def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Site) -> Expression:

@@ -390,6 +390,9 @@ def inverted(term: Term) -> Variable | None:
             return variable if _is_exact(variable) else None
         case Functor(name="neg", arguments=(Variable() as variable,)):
             return variable
+        case Functor(name="to_integer", arguments=(inner, _)):
+            found = inverted(inner)
+            return found if found is not None and _is_exact(found) else None
         case _:
             return None
 

@@ -169,6 +169,8 @@ def _grows(expression: Expression, step: Select, name: str) -> bool:
                 and column.source in {each.number for each in references(step, {name})}
                 for column, constant in pairs
             )
+        case FunctionCall(functor="to_integer", arguments=(inner, _)):
+            return _grows(inner, step, name)
         case _:
             return False
 

@@ -107,6 +107,13 @@ def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop
     return rest + compile_definitions((*kept.values(), *new), rest)
 
 
+def recompile(program: Program) -> Program:
+    """Return a program whose statements are compiled as this version does, tables, too."""
+    kept = kept_definitions(program)
+    rest = without_owned(program, (each.name for each in kept))
+    return rest + compile_definitions(kept, rest) if kept else program
+
+
 def _added_definitions(
     program: Program, edits: Iterable[PlacedDefinition | nodes.Drop]
 ) -> list[PlacedDefinition] | None:

@@ -18,7 +18,7 @@ What is compiled then does not know their values, so it is the same for all.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from corollary.core.types import (
     Type,
 )
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.values.conversions import is_untyped
+from corollary.frontends.sql.binder.values.conversions import column_type, is_untyped
 from corollary.frontends.sql.binder.values.literals import read_time, value_literal
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import (
@@ -143,6 +143,11 @@ class TextShape:
     types: tuple[tuple[str, Type], ...]
     values: Mapping[str, Value]
 
+    @property
+    def key(self) -> Hashable:
+        """What statements of this shape have in common; types do not differ by their bits."""
+        return self.text, self.types, tuple(type_.bits for _, type_ in self.types)
+
     @classmethod
     def of(cls, text: str, parameters: Mapping[str, Any]) -> "TextShape | None":
         """Return the shape of a text; None if a value has no type that others have."""
@@ -154,7 +159,7 @@ class TextShape:
             found = value_literal(value, None)
             if not isinstance(found, ConstantValue) or is_untyped(found):
                 return None
-            types.append((name, _common(found.type)))
+            types.append((name, _common(column_type(found))))
             values[name] = found.value
         return cls(cut, tuple(types), values)
 

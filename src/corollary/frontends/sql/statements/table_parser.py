@@ -1,5 +1,7 @@
 """CREATE TABLE: columns, constraints, where the data comes from."""
 
+from dataclasses import replace
+
 from corollary.errors import InputError
 from corollary.frontends.sql.column_types import read_type
 from corollary.frontends.sql.parse import parse_condition, parse_type
@@ -269,4 +271,6 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
                 "C1362", f"`{word}` has one length, 1 or more.", span, "write `VARCHAR(20)`"
             )
     written = "".join(token.text.upper() for token in tokens)
-    return DeclaredType(found.type.with_null(True), written, found.bits, length)
+    bits = found.bits if found.type.is_number else 0
+    type_ = replace(found.type, nullable=True, bits=bits)
+    return DeclaredType(type_, written, found.bits, length)

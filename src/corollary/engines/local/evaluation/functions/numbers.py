@@ -197,7 +197,8 @@ def _to_integer(operands: list[Operand], type_: Type) -> Result:
     bits = _literal(operands[1]) or 64  # there may be no row
     bound = 1 << (bits - 1)
     if bound.bit_length() < 64:
-        faults = faults + faults_of((values >= bound) | (values < -bound), FAILED_CONVERSION)
+        reason = OVERFLOW if operands[0][1].is_integral else FAILED_CONVERSION
+        faults = faults + faults_of((values >= bound) | (values < -bound), reason)
     return values, faults
 
 

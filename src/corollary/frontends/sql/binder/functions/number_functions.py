@@ -25,15 +25,16 @@ from corollary.frontends.sql.binder.functions.arguments import (
 )
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.conversions import (
-    DIGITS_OF_BITS,
+    bits_of,
     call,
     common_type,
     convert,
     decimal_of,
-    fits_bits,
     integer,
     is_untyped,
+    sized,
     to_decimal,
+    within,
     zero_of,
 )
 from corollary.frontends.sql.binder.values.operators import (
@@ -53,7 +54,8 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression, Functi
 
 def _absolute(arguments: list[Expression], site: Site) -> Expression:
     value = numeric(arguments[0], site)
-    return call("abs", (value,), plain(value.type), site.span)
+    found = call("abs", (value,), replace(value.type, nullable=False, bits=0), site.span)
+    return within(found, bits_of(value)) if value.type.is_number else found
 
 
 def _sign(arguments: list[Expression], site: Site) -> Expression:
@@ -73,7 +75,8 @@ def _round(functor: str) -> SqlFunction:
         if type_.is_number and digits >= 0:
             return value
         if not type_.is_decimal:
-            return call(functor, (value, integer(digits)), plain(type_), site.span)
+            found = call(functor, (value, integer(digits)), plain(type_), site.span)
+            return within(sized(found, 0), bits_of(value)) if type_.is_number else found
         before = type_.precision - type_.scale + 1
         scale = max(0, min(type_.scale, digits))
         precision = min(DECIMAL_MAX_DIGITS, max(before, 1 - digits) + scale)
@@ -95,7 +98,9 @@ def _whole(functor: str) -> SqlFunction:
                 exact = decimal_of(value) if type_.is_number else decimal(30, 15)
                 value = to_decimal(value, exact.scale, exact.precision)
             return _round(f"{functor}_to").build([value, arguments[1]], site)
-        if type_.is_number or (type_.is_decimal and type_.scale == 0):
+        if type_.is_number:
+            return sized(value, 64)
+        if type_.is_decimal and type_.scale == 0:
             return value
         found = call(functor, (value,), NUMBER, site.span)
         if type_.is_decimal:
@@ -106,27 +111,20 @@ def _whole(functor: str) -> SqlFunction:
 
 
 def _shift(functor: str) -> SqlFunction:
-    """Return a shift: in 32 bits if the number is known to have them, by a cast or as a literal."""
+    """Return a shift: in 32 bits if the number has them, or fewer."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         value, count = (fitted(each, WHOLE, site) for each in arguments)
         shift = partial(call, type_=NUMBER, span=site.span)
-        if not _is_word(value):
+        if bits_of(value) > 32:
             return shift(functor, (value, count))
         count, half = shift("band", (count, integer(31))), integer(32)
         if functor == "bshru":
             value = shift("band", (value, integer(2**32 - 1)))
         found = shift(functor, (value, count))
-        return shift("bshr", (shift("bshl", (found, half)), half))
+        return sized(shift("bshr", (shift("bshl", (found, half)), half)), 32)
 
     return SqlFunction(2, 2, build)
-
-
-def _is_word(value: Expression) -> bool:
-    """Whether an integer is known to have 32 bits or fewer."""
-    if isinstance(value, ConstantValue) and not value.type.precision:
-        return fits_bits(value.value, 32)
-    return 0 < value.type.precision <= DIGITS_OF_BITS[32]
 
 
 def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:

@@ -12,6 +12,7 @@ from corollary.frontends.sql.binder.functions.text_functions import (
     TEXT_FUNCTIONS,
 )
 from corollary.frontends.sql.binder.functions.time_functions import TIME_FUNCTIONS
+from corollary.frontends.sql.binder.values.conversions import sized
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import Expression
 
@@ -90,6 +91,16 @@ INTERNAL = frozenset(
 """Entries of the table that are written as operators or parts, and not as functions."""
 
 
+_INT = (
+    "ascii bit_count bit_length char_length character_length date_diff datediff day dayofmonth "
+    "dayofweek dayofyear find_in_set hour instr len length levenshtein locate minute month "
+    "octet_length position quarter regexp_count regexp_instr second unix_date week weekday "
+    "weekday_iso weekofyear year yearofweek"
+)
+RESULT_BITS = {**dict.fromkeys(_INT.split(), 32), "bit_get": 8, "getbit": 8}
+"""The bits of the integers that functions give, but those of BIGINT."""
+
+
 def check_accepted(name: str, site: Site) -> None:
     """Refuse a function that is known and cannot be had, whatever its arguments are."""
     families = (why for prefix, why in REFUSED_FAMILIES.items() if name.startswith(prefix))
@@ -138,4 +149,5 @@ def function_call(name: str, arguments: list[Expression], site: Site) -> Express
             )
         message = f"`{name}` takes {wanted}, but has {len(arguments)} here."
         raise site.error("C1306", message, "see docs/sql.md for its arguments")
-    return found.build(arguments, site)
+    made = found.build(arguments, site)
+    return sized(made, RESULT_BITS[name]) if name in RESULT_BITS else made

@@ -14,7 +14,13 @@ from corollary.frontends.sql.binder.functions.arguments import (
     literal_text,
     numeric,
 )
-from corollary.frontends.sql.binder.values.conversions import EPOCH, call, integer, to_decimal
+from corollary.frontends.sql.binder.values.conversions import (
+    EPOCH,
+    call,
+    integer,
+    sized,
+    to_decimal,
+)
 from corollary.frontends.sql.binder.values.operators import Site, attempt
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.sqlgen.templates import TIME_PATTERNS
@@ -102,7 +108,8 @@ def date_part(part: str, value: Expression, site: Site) -> Expression:
         raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
     spec = functor_of_sql(name)
     found = TIME_FUNCTIONS[name] if spec is None else function_of(spec)
-    return found.build([value], site)
+    made = found.build([value], site)
+    return sized(made, 32) if made.type.is_number else made
 
 
 def _date_part(arguments: list[Expression], site: Site) -> Expression:

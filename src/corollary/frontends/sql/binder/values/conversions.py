@@ -1,9 +1,8 @@
 """Types of several values together, and conversions between types: by themselves, and by `CAST`.
 
 Spark's ANSI rules: numbers widen (integer, decimal, double), dates become timestamps; text beside
-another type becomes that one, beside integers BIGINT and beside other numbers DOUBLE. An integer
-counts as BIGINT, which has 20 digits as a decimal; a literal has as
-many as it is written with.
+another type becomes that one, beside integers BIGINT and beside other numbers DOUBLE. An INT has 10
+digits as a decimal, a BIGINT 20, a literal as many as it is written with.
 """
 
 from dataclasses import replace
@@ -38,7 +37,7 @@ from corollary.source import Span
 NUMBER_DIGITS = 20
 """The digits of an integer as a decimal."""
 DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: NUMBER_DIGITS}
-"""Those of one that was cast to a size; its type says them."""
+"""Those of one with so many bits."""
 MIN_CUT_SCALE = 6
 """The digits after the point that remain when a decimal has more digits than there can be."""
 WIDE = Context(prec=100)
@@ -86,6 +85,25 @@ def _integer_literal(expression: Expression) -> int | None:
         value = expression.value if isinstance(expression, ConstantValue) else None
         return value if isinstance(value, int) else None
     return None
+
+
+def bits_of(expression: Expression) -> int:
+    """Return the bits of an integer; a literal is an INT if it fits."""
+    literal = expression.value if isinstance(expression, ConstantValue) else None
+    return expression.type.bits or (32 if fits_bits(literal, 32) else 64)
+
+
+def sized(expression: Expression, bits: int) -> Expression:
+    """Return an integer whose values are known to have so many bits."""
+    return replace(expression, type=replace(expression.type, bits=bits))
+
+
+def column_type(expression: Expression) -> Type:
+    """Return the type of a column with the values of an expression: literals are INT or BIGINT."""
+    type_ = expression.type
+    if not type_.is_number:
+        return type_
+    return replace(type_, bits=bits_of(expression), precision=0)
 
 
 def cut(precision: int, scale: int) -> Type:
@@ -140,7 +158,7 @@ def _read_type(beside: Type) -> Type | None:
 
 def _wider_number(left: Type, right: Type) -> Type:
     if left.logical_kind is right.logical_kind and not left.is_decimal:
-        return left
+        return replace(left, bits=max(left.bits or 64, right.bits or 64) if left.is_number else 0)
     if Kind.FLOAT in (left.logical_kind, right.logical_kind):
         return FLOAT
     one, other = _as_decimal(left), _as_decimal(right)
@@ -153,13 +171,11 @@ def _wider_number(left: Type, right: Type) -> Type:
 
 
 def _as_decimal(type_: Type) -> Type:
-    return type_ if type_.is_decimal else decimal(type_.precision or NUMBER_DIGITS, 0)
+    return type_ if type_.is_decimal else decimal(DIGITS_OF_BITS[type_.bits or 64], 0)
 
 
 def common_type(expressions: list[Expression], *, reads_texts: bool = True) -> Type | None:
     """Return the type that all values can be converted to; None if there is none.
-
-    An integer literal beside decimals is an INT if it fits, which has ten digits.
 
     Args:
         expressions: the values.
@@ -168,14 +184,9 @@ def common_type(expressions: list[Expression], *, reads_texts: bool = True) -> T
     texts = [each for each in expressions if each.type.is_symbol and not is_untyped(each)]
     if texts and not reads_texts and not all(each.type.is_symbol for each in expressions):
         return None
-    has_decimal = not texts and any(each.type.is_decimal for each in expressions)
     found: Type = UNTYPED
     for each in (*texts, *(each for each in expressions if each not in texts)):  # as Spark does
-        type_ = each.type
-        literal = _integer_literal(each)
-        if has_decimal and literal is not None:
-            type_ = decimal(DIGITS_OF_BITS[32 if fits_bits(literal, 32) else 64], 0)
-        both = wider(found, type_)
+        both = wider(found, column_type(each))
         if both is None:
             return None
         found = both
@@ -184,14 +195,18 @@ def common_type(expressions: list[Expression], *, reads_texts: bool = True) -> T
 
 
 def convert(expression: Expression, type_: Type) -> Expression:
-    """Return an expression as a value of a wider type, as `common_type` gives it."""
+    """Return an expression as a value of a wider type, as `common_type` gives it.
+
+    An integer must have the bits of the type, which a recursive column has from its first branch.
+    """
     found = expression.type
     if isinstance(expression, UnknownValue):
         return expression.as_type(type_)
     if is_untyped(expression):
         return ConstantValue(None, type_.with_null(True), expression.span)
     if found.domain == type_.domain and found.logical is type_.logical:
-        return expression
+        is_wider = found.is_number and bits_of(expression) > (type_.bits or 64)
+        return within(expression, type_.bits) if is_wider else expression
     if found.is_symbol:
         read = cast(expression, type_, 64)
         assert read is not None, f"{found} never becomes {type_} by itself"
@@ -246,7 +261,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
         bits: the size of the integer asked for.
     """
     if is_untyped(expression):
-        return convert(expression, target)
+        return convert(expression, replace(target, bits=bits) if target.is_number else target)
     span = expression.span
     kind = expression.type.logical_kind
     match target.logical_kind:
@@ -257,9 +272,9 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return expression if is_text else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
             found = _to_integer(expression, bits)
-            if found is None or (found is expression and not isinstance(found, ConstantValue)):
-                return found
-            return replace(found, type=replace(found.type, precision=DIGITS_OF_BITS[bits]))
+            if isinstance(found, ConstantValue):  # not a literal any more, whose digits count
+                found = replace(found, type=replace(found.type, precision=DIGITS_OF_BITS[bits]))
+            return None if found is None else sized(found, bits)
         case Kind.DECIMAL:
             return _to_fitting_decimal(expression, target)
         case Kind.FLOAT:
@@ -327,10 +342,16 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             found = call("seconds_between", (start, second), NUMBER, span)
         case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
-    is_small = isinstance(found, ConstantValue) and fits_bits(found.value, bits)
-    if bits == 64 or is_small:
-        return found
-    return call("to_integer", (found, integer(bits)), NUMBER, span)
+    return within(found, bits)
+
+
+def within(found: Expression, bits: int) -> Expression:
+    """Return an integer that must have so many bits; there is no value where it does not."""
+    if bits_of(found) > bits and not (
+        isinstance(found, ConstantValue) and fits_bits(found.value, bits)
+    ):
+        found = call("to_integer", (found, integer(bits)), NUMBER, found.span)
+    return sized(found, bits)
 
 
 def fits_bits(value: Value, bits: int) -> bool:

@@ -22,15 +22,19 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import (
     NUMBER_DIGITS,
+    bits_of,
     call,
+    column_type,
     common_type,
     convert,
     cut,
     decimal_of,
     integer,
     is_untyped,
+    sized,
     to_decimal,
     wider,
+    within,
 )
 from corollary.frontends.sql.binder.values.literals import read_value
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
@@ -120,7 +124,9 @@ def arithmetic(sign: str, left: Expression, right: Expression, site: Site) -> Ex
     if sign == "/":
         return call("/", (convert(left, FLOAT), convert(right, FLOAT)), FLOAT, site.span)
     functor = {"%": "rem", "DIV": "/"}.get(sign, sign)
-    return call(functor, (left, right), NUMBER, site.span)
+    found = call(functor, (left, right), NUMBER, site.span)
+    bits = 64 if sign == "DIV" else max(bits_of(left), bits_of(right))
+    return sized(found, bits) if sign == "%" else within(found, bits)
 
 
 def _operands(
@@ -136,9 +142,9 @@ def _operands(
                 "C1307", f"{what} does not take {type_name(each.type)}.", "see docs/sql.md"
             )
     if is_untyped(left):
-        left = convert(left, NUMBER if is_untyped(right) else right.type)
+        left = convert(left, NUMBER if is_untyped(right) else column_type(right))
     if is_untyped(right):
-        right = convert(right, left.type)
+        right = convert(right, column_type(left))
     return _signed(left), _signed(right)
 
 
@@ -232,7 +238,8 @@ def negative(operand: Expression, site: Site) -> Expression:
         if type_.is_decimal and type_.scale == 0 and value == NUMBER_RANGE[0]:
             return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
         return ConstantValue(value, type_, site.span)
-    return call("neg", (operand,), replace(operand.type, nullable=False), site.span)
+    changed = call("neg", (operand,), replace(operand.type, nullable=False, bits=0), site.span)
+    return within(changed, bits_of(operand)) if operand.type.is_number else changed
 
 
 # --- comparisons and logic ---------------------------------------------------------------------
