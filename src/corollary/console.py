@@ -367,3 +367,12 @@ def format_bytes(count: int) -> str:
     while number >= 999.5 and unit < len(BYTE_UNITS) - 1:
         number, unit = number / 1000, unit + 1
     return f"{number:.1f} {BYTE_UNITS[unit]}" if unit else f"{count} B"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "tuple"), counted(1200, "tuple")
+    ('1 tuple', '1,200 tuples')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

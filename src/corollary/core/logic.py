@@ -603,6 +603,12 @@ def terms_of(item: Atom | Negation | Comparison | Truth) -> tuple[Term, ...]:
             assert_never(item)
 
 
+def type_of(term: Expression | AggregateTerm) -> Type:
+    """Return the type that inference gave to a term."""
+    assert term.type is not None, f"{term} has no type"
+    return term.type
+
+
 def variable_names(literal: Literal | Condition) -> set[str]:
     """Return the names of the variables of a normal literal or condition."""
     if isinstance(literal, Literal):

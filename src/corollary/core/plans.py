@@ -430,6 +430,9 @@ class RecordTrace:
     """The stage of an algorithm that has several, such as `overestimate`."""
 
 
+RecursionStep = Improve | Judge | Overrun | FindDescent | CheckAcyclic | Choose
+"""The steps of recursion through subsumption, aggregates or choices."""
+
 Step = (
     Derive
     | Extend
@@ -440,17 +443,12 @@ Step = (
     | Total
     | ReadTotals
     | Accumulate
-    | Improve
-    | Judge
-    | Overrun
-    | FindDescent
+    | RecursionStep
     | Clear
     | StoreRelation
     | Remove
     | Add
     | CancelOut
-    | Choose
-    | CheckAcyclic
     | Loop
     | When
     | Within

@@ -407,16 +407,7 @@ class Interpreter:
             case _:
                 assert_never(step)
 
-    def _recursion_step(
-        self,
-        step: plans.Improve
-        | plans.Judge
-        | plans.Overrun
-        | plans.FindDescent
-        | plans.CheckAcyclic
-        | plans.Choose,
-        number: int,
-    ) -> None:
+    def _recursion_step(self, step: plans.RecursionStep, number: int) -> None:
         """Run a step of recursion through subsumption or aggregates."""
         match step:
             case plans.CheckAcyclic() | plans.Choose():

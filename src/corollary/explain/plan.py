@@ -253,15 +253,7 @@ class _Printer:
             case _:
                 assert_never(step)
 
-    def _recursion_step(
-        self,
-        step: plans.Improve
-        | plans.Judge
-        | plans.Overrun
-        | plans.FindDescent
-        | plans.CheckAcyclic
-        | plans.Choose,
-    ) -> Iterator[str]:
+    def _recursion_step(self, step: plans.RecursionStep) -> Iterator[str]:
         match step:
             case plans.CheckAcyclic(suspects=suspects, is_counted=is_counted):
                 listed = ", ".join(map(self._name, suspects))

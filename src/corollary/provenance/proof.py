@@ -5,6 +5,7 @@ from dataclasses import field
 from html import escape
 from typing import Any
 
+from corollary.console import counted
 from corollary.core.graph import reachable
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkUsed
@@ -24,7 +25,6 @@ from corollary.provenance.render.text import (
     align,
     attempt_lines,
     cause_lines,
-    counted,
     cut_lines,
     insertion_lines,
     tree_lines,

@@ -26,6 +26,7 @@ from corollary.core.logic import (
     Value,
     Variable,
     Wildcard,
+    type_of,
 )
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
@@ -239,9 +240,3 @@ def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:
         else:
             return None
     return tuple(row)
-
-
-def type_of(variable: Variable) -> Type:
-    """Return the type of a variable of a normal rule."""
-    assert variable.type is not None
-    return variable.type

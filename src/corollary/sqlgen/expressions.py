@@ -11,7 +11,15 @@ from sqlglot import exp
 
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.functors.conversions import CHECKED_SUM
-from corollary.core.logic import TEXT_PREDICATES, Condition, Constant, Expression, Functor, Variable
+from corollary.core.logic import (
+    TEXT_PREDICATES,
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Variable,
+    type_of,
+)
 from corollary.core.types import BOOL, NUMBER, Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
@@ -269,12 +277,6 @@ CHOICE_FORMS: dict[str, Callable[[Application], SqlExpression]] = {
     "null_if": _null_if,
 }
 """How these functors are written in every dialect."""
-
-
-def type_of(expression: Expression) -> Type:
-    """Return the type that inference gave to an expression."""
-    assert expression.type is not None, f"{expression} has no type"
-    return expression.type
 
 
 Values = Mapping[str, SqlExpression]

@@ -23,6 +23,7 @@ from corollary.core.logic import (
     Expression,
     Functor,
     Variable,
+    type_of,
     variables_of,
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
@@ -36,7 +37,7 @@ from corollary.sqlgen.compiled import (
     Representation,
 )
 from corollary.sqlgen.dialect import NotExactError, SqlDialect
-from corollary.sqlgen.expressions import SqlExpression, lower_condition, lower_expression, type_of
+from corollary.sqlgen.expressions import SqlExpression, lower_condition, lower_expression
 from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.query_frames import (
     FRAME,

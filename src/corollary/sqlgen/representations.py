@@ -12,12 +12,12 @@ from corollary.core.logic import (
     Slot,
     Variable,
     subterms,
+    type_of,
     variables_of,
 )
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
 from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.dialect import NotExactError
-from corollary.sqlgen.expressions import type_of
 
 Needs = frozenset[tuple[Representation, str]]
 """Variables in the forms that are needed."""

@@ -11,12 +11,12 @@ from hashlib import sha256
 
 from sqlglot import exp
 
-from corollary.core.logic import Condition, Expression, Windowing, variables_of
+from corollary.core.logic import Condition, Expression, Windowing, type_of, variables_of
 from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, Type
 from corollary.data_class import dataclass
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import SqlDialect
-from corollary.sqlgen.expressions import SqlExpression, type_of
+from corollary.sqlgen.expressions import SqlExpression
 from corollary.sqlgen.nodes import Node
 
 UDF = "udf"

@@ -6,14 +6,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from corollary.core.logic import Condition, Constant, Expression, Functor, Variable, subterms
+from corollary.core.logic import (
+    Condition,
+    Constant,
+    Expression,
+    Functor,
+    Variable,
+    subterms,
+    type_of,
+)
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import PRIMITIVES, SYMBOL, Kind
 from corollary.engines.spark.bulk.queries import SessionFunctions
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, tuples_to_spark
 from corollary.engines.spark.session import private_session
 from corollary.sqlgen.compiled import MARK, NotCompiled
-from corollary.sqlgen.expressions import type_of
 from corollary.sqlgen.pipelines import compile_pipeline
 from corollary.sqlgen.spark_dialect import SPARK
 from support.selection import examples, seed_of_run

@@ -1,14 +1,13 @@
 """Expressions computed by DuckDB: a pipeline that reads rows and computes, compiled and run."""
 
 from corollary.core.arrow_buffers import bool_values
-from corollary.core.logic import Condition, Constant, Expression
+from corollary.core.logic import Condition, Constant, Expression, type_of
 from corollary.core.states import State
 from corollary.engines.local.bulk.columns import encode_columns, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.storage.table import Table
 from corollary.sqlgen.compiled import MARK, CompiledQuery, NotCompiled
 from corollary.sqlgen.duckdb_dialect import DUCKDB
-from corollary.sqlgen.expressions import type_of
 from corollary.sqlgen.pipelines import compile_pipeline
 from support.sql.expressions import ROW_TYPES, Outcome, Rows, as_pipeline, collect
 

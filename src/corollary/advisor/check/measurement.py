@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from corollary.advisor.advice import Advice, PredicateAdvice
 from corollary.advisor.check.scratch_database import full_goal, open_scratch_database
+from corollary.console import counted
 from corollary.core.logic import Value
 from corollary.core.printer import print_relation, print_value
 from corollary.core.program import NormalProgram, Program
@@ -208,7 +209,7 @@ def calibrate_from_commits(database: Database) -> Calibration | None:
     if not runs:
         return None
     place, timed = max(runs.items(), key=lambda each: sum(rows for rows, _ in each[1]))
-    source = f"{_count(len(timed), 'commit')} of the history ({place})"
+    source = f"{counted(len(timed), 'commit')} of the history ({place})"
     return Calibration(_ratio(timed), source, _floor(database))
 
 
@@ -233,7 +234,7 @@ def calibrate_from_measurements(advice: Advice, measurements: Measurements) -> C
     ]
     if not found:
         return None
-    source = f"{_count(len(found), 'measured run')} of the rules as they are"
+    source = f"{counted(len(found), 'measured run')} of the rules as they are"
     floor = statistics.median(each.floor_seconds for each in measurements.queries)
     # The median: one query that is far off does not decide for all.
     rate = statistics.median(seconds / work for work, seconds in found)
@@ -253,10 +254,6 @@ def _over_base_relations(program: NormalProgram) -> frozenset[str]:
 
 def _ratio(runs: list[tuple[float, float]]) -> float:
     return sum(seconds for _, seconds in runs) / sum(rows for rows, _ in runs)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 # --- gains that are too small --------------------------------------------------------------------

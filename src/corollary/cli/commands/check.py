@@ -7,7 +7,7 @@ import click
 
 from corollary.cli.options import CheckOutputOptions
 from corollary.cli.parameters import family, functors, programs
-from corollary.cli.report.tables import counted
+from corollary.console import counted
 
 
 @click.command()

@@ -12,7 +12,8 @@ from corollary.cli.databases import open_warehouse
 from corollary.cli.options import FormatOptions, OutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.parameters import Pair, action, family, pair
-from corollary.cli.report.tables import align, counted
+from corollary.cli.report.tables import align
+from corollary.console import counted
 
 if TYPE_CHECKING:
     from corollary.documents.answers.unknown import Answer

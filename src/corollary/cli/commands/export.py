@@ -9,8 +9,7 @@ from corollary.cli.databases import open_to_read
 from corollary.cli.options import LimitOptions, SnapshotOptions, WorkOutputOptions
 from corollary.cli.output import print_json
 from corollary.cli.parameters import family, functors, headers, warehouse
-from corollary.cli.report.tables import counted
-from corollary.console import LONG_SECONDS
+from corollary.console import LONG_SECONDS, counted
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.transfer import TransferResult

@@ -24,9 +24,8 @@ from corollary.cli.parameters import (
     is_given,
     programs,
 )
-from corollary.cli.report.tables import counted
 from corollary.cli.report.violations import note_proofs, proving, proving_options, why_option
-from corollary.console import TerminalConsole
+from corollary.console import TerminalConsole, counted
 from corollary.data_class import dataclass
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from corollary.cli.options import (
 from corollary.cli.output import print_json, print_warnings
 from corollary.cli.parameters import family, functors, programs
 from corollary.cli.report.changes import alert_lines, change_summary, note_delivery, retained_lines
-from corollary.cli.report.tables import counted
-from corollary.console import TerminalConsole
+from corollary.console import TerminalConsole, counted
 from corollary.data_class import dataclass
 
 if TYPE_CHECKING:

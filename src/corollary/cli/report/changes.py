@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.recording import echo
-from corollary.cli.report.tables import align, counted, signed, table, terminal_width
+from corollary.cli.report.tables import align, signed, table, terminal_width
 from corollary.cli.report.violations import proof_texts, proofs_as_json
-from corollary.console import Phase, TerminalConsole
+from corollary.console import Phase, TerminalConsole, counted
 from corollary.errors import ConstraintError, redact_password
 
 if TYPE_CHECKING:

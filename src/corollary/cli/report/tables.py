@@ -20,15 +20,6 @@ def terminal_width() -> int:
     return max(40, terminal_columns())
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    >>> counted(1, "tuple"), counted(1200, "tuple")
-    ('1 tuple', '1,200 tuples')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def signed(counts: tuple[int, int]) -> str:
     """Return the numbers of added and removed tuples, without zeros.
 

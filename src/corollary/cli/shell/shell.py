@@ -8,9 +8,9 @@ import click
 
 from corollary.cli.commands.query import print_answer, print_answers
 from corollary.cli.output import print_json
-from corollary.cli.report.tables import align, counted, signed
+from corollary.cli.report.tables import align, signed
 from corollary.cli.shell.entries import Entry, EntryBuffer, EntryKind
-from corollary.console import TerminalConsole
+from corollary.console import TerminalConsole, counted
 from corollary.core.arrow import sort_rows
 from corollary.core.printer import print_clause, print_declaration, print_reaction
 from corollary.database.database import Database, state_of

@@ -197,7 +197,7 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
                     f"let each alternative have `{variable.name}`, or write `_` for it",
                 )
     slots = tuple(columns.values())
-    asked = Relation(head, tuple(columns), tuple(_type(each) for each in slots), is_derived=True)
+    asked = Relation(head, tuple(columns), tuple(map(logic.type_of, slots)), is_derived=True)
     clause = logic.Clause((logic.Atom(head, slots),), body)
     relations = dict(normal.relations)
     if any(use.atom.relation == TODAY_RELATION for use in atom_uses(clause)):
@@ -217,13 +217,9 @@ def _as_rule(head: str, body: tuple[logic.BodyItem, ...], normal: NormalProgram)
     return ResolvedGoal(logic.Literal(head, slots), extended, is_atom=False)
 
 
-def _type(variable: logic.Variable) -> Type:
-    assert variable.type is not None
-    return variable.type
-
-
 def _with_nulls_of(variable: logic.Variable, other: logic.Variable) -> Type:
-    return _type(variable).with_null(_type(variable).nullable or _type(other).nullable)
+    type_ = logic.type_of(variable)
+    return type_.with_null(type_.nullable or logic.type_of(other).nullable)
 
 
 # --- order and limit ---------------------------------------------------------------------------

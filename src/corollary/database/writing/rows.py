@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.console import counted
 from corollary.core.arrow import arrow_type
 from corollary.core.arrow_buffers import bool_array, fixed_array, string_array
 from corollary.core.program import Relation
@@ -144,7 +145,7 @@ def _from_numpy(array: "np.ndarray[Any, Any]", relation: Relation) -> Any:
         columns = list(array.T)
     else:
         raise _error(
-            f"The array for `{relation.name}` has {_counted(array.ndim, 'dimension')}.",
+            f"The array for `{relation.name}` has {counted(array.ndim, 'dimension')}.",
             "give one with two dimensions: a row for each tuple, a column for each value",
         )
     arrays = [_from_numpy_column(column) for column in columns]
@@ -273,7 +274,7 @@ def checked_table(table: pa.Table, relation: Relation) -> pa.Table:
     if table.num_columns != relation.arity:
         columns = ", ".join(relation.columns)
         raise _error(
-            f"The table has {_counted(table.num_columns, 'column')}, "
+            f"The table has {counted(table.num_columns, 'column')}, "
             f"`{relation.name}` has {relation.arity}.",
             f"give one column for each of {columns}",
         )
@@ -340,8 +341,8 @@ def _misfit(relation: Relation, reason: object) -> InputError:
 def _check_row(row: tuple[Any, ...], number: int, relation: Relation) -> None:
     if len(row) != relation.arity:
         raise _error(
-            f"Row {number} has {_counted(len(row), 'value')}, `{relation.name}` has "
-            f"{_counted(relation.arity, 'column')}.",
+            f"Row {number} has {counted(len(row), 'value')}, `{relation.name}` has "
+            f"{counted(relation.arity, 'column')}.",
             f"give one value for each of {', '.join(relation.columns)}"
             if relation.arity
             else "write the empty tuple, ()",
@@ -368,10 +369,6 @@ def _cure(value: Any, type_: Type) -> str:
         return f"give a value in the range of `{type_}`"
     names = " or ".join(f"`{each.__name__}`" for each in type_.spec.python)
     return f"convert it to {names} first"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _error(message: str, cure: str) -> InputError:

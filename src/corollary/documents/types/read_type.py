@@ -137,7 +137,6 @@ class _TypeReader:
     _tokens: list[_TypeToken] = field(default_factory=list)
     _at: int = 0
     _rules: dict[str, tuple[Production, ...]] = field(default_factory=dict)
-    _aliases: dict[str, list[str]] = field(default_factory=dict)
     _named: dict[str, list[_WrittenTree]] = field(default_factory=dict)
     _anonymous: dict[_WrittenTree, str] = field(default_factory=dict)
 

@@ -253,10 +253,9 @@ class PreparedPlan:
             if self.dictionary.has_integers(type_):
                 rows = body.rows(step.body.state)
                 return extreme_rows(step.aggregation, rows, type_, self.dictionary)
-        if self._elsewhere is not None:
-            found: Words | None = self._computed_elsewhere(step)
-            if found is not None:
-                return found
+        found: Words | None = self._computed_elsewhere(step)
+        if found is not None:
+            return found
         words = self._grouped(step)
         if words is None:
             target = self.tables[step.target]
@@ -269,10 +268,9 @@ class PreparedPlan:
         """Return the tuples of a step, packed and sorted for its target."""
         from corollary.engines.local.evaluation.windows import compute_windows
 
-        if self._elsewhere is not None:
-            found: Words | None = self._computed_elsewhere(step)
-            if found is not None:
-                return found
+        found: Words | None = self._computed_elsewhere(step)
+        if found is not None:
+            return found
         body, target = self.tables[step.body.relation], self.tables[step.target]
         words = compute_windows(step.windowing, body, step.body.state, target, self.dictionary)
         for each in step.without:
@@ -294,10 +292,9 @@ class PreparedPlan:
         # A body that was deferred is empty here.
         if 0 < body.size(step.body.state) <= self._context.few:
             return total_rows(step, body.rows(step.body.state), body.types, self.dictionary)
-        if self._elsewhere is not None:
-            found: Words | None = self._computed_elsewhere(step)
-            if found is not None:
-                return found
+        found: Words | None = self._computed_elsewhere(step)
+        if found is not None:
+            return found
         words = self._grouped(step)
         if words is None:
             body, target = self.tables[step.body.relation], self.tables[step.target]
@@ -307,7 +304,8 @@ class PreparedPlan:
     def _computed_elsewhere(self, step: plans.Aggregate | plans.Total | plans.Window) -> Any:
         """Return the tuples of a step that runs outside; for another, see that its body is here."""
         elsewhere = self._elsewhere
-        assert elsewhere is not None
+        if elsewhere is None:
+            return None
         if isinstance(step, plans.Window):
             found = elsewhere.window(step, self._context)
         else:

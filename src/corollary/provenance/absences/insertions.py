@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import sort_rows, to_python
 from corollary.core.graph import reachable
-from corollary.core.logic import Literal
+from corollary.core.logic import Literal, type_of
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
@@ -54,7 +54,6 @@ from corollary.provenance.rule_query import (
     row_of,
     run_queries,
     tuples_there,
-    type_of,
     with_named_wildcards,
 )
 from corollary.provenance.trials import Trials, insertable_relations

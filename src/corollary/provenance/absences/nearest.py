@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import sort_rows, to_python
-from corollary.core.logic import Literal, Rule, Value, Variable, variable_names
+from corollary.core.logic import Literal, Rule, Value, Variable, type_of, variable_names
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkLimitError
@@ -35,7 +35,7 @@ from corollary.provenance.absences.rule_parts import Component, RuleParts, known
 from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 from corollary.provenance.query_state import QueryState
-from corollary.provenance.rule_query import match_head, run_queries, type_of
+from corollary.provenance.rule_query import match_head, run_queries
 
 MAX_DISTANCE = 3
 """The largest number of failing parts for which all sets are tried."""

@@ -31,6 +31,7 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
     subterms,
+    type_of,
     variable_names,
     variables_of,
 )
@@ -43,7 +44,7 @@ from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
 from corollary.provenance.limits import Allowance
 from corollary.provenance.query_state import QueryState
-from corollary.provenance.rule_query import RuleQuery, type_of
+from corollary.provenance.rule_query import RuleQuery
 
 TypedValue = tuple[Value, Type]
 """A value and its type."""

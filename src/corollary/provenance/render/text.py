@@ -15,6 +15,7 @@ the same text.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from corollary.console import counted
 from corollary.core.printer import print_relation, print_value
 from corollary.data_class import dataclass
 from corollary.provenance.nodes import (
@@ -313,12 +314,3 @@ def align(lines: Iterable[Line]) -> Iterator[str]:
     width = max(lengths, default=0)
     for left, right in every:
         yield f"{left.ljust(width)}  {right}" if right else left
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "tuple"), counted(2000, "tuple")
-    ('1 tuple', '2,000 tuples')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -16,7 +16,7 @@ from corollary.analysis.traverse import replace_terms
 from corollary.core import logic
 from corollary.core.functors.conversions import COUNTER
 from corollary.core.program import Relation
-from corollary.core.types import NUMBER, Type
+from corollary.core.types import NUMBER
 from corollary.rewrite.clauses import bindings
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit, outer_variables
 
@@ -53,13 +53,13 @@ def _split(conjunction: Conjunction, unit: TranslationUnit) -> Iterator[Conjunct
     at = len(unit.counters) + 1
     rows = unit.unused_name(f"{head.relation}.rows{at}")
     numbered = unit.unused_name(f"{head.relation}.numbered{at}")
-    names, types = [each.name for each in columns], [_type(each) for each in columns]
+    names, types = [each.name for each in columns], [logic.type_of(each) for each in columns]
     unit.declare(rows, names, types)
     every = (*columns, *numbers)
     unit.relations[numbered] = Relation(
         numbered,
         tuple(each.name for each in every),
-        tuple(map(_type, every)),
+        tuple(map(logic.type_of, every)),
         is_derived=False,
         is_declared=False,
     )
@@ -86,8 +86,3 @@ def _divide(
         if not more:
             return early, tuple(item for item in items if item in late)
         late += more
-
-
-def _type(variable: logic.Variable) -> Type:
-    assert variable.type is not None
-    return variable.type

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
+from corollary.console import counted
 from corollary.core.arrow import from_python, nullary_table, schema_of, single_array
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.logic import Value
@@ -451,7 +452,7 @@ class _RecordReader:
         elif len(record.fields) < self.width:
             yield self.too_few(record)
         elif len(record.fields) > self.width and not self.dialect.has_other_columns:
-            expected = _counted(self.width, "column")
+            expected = counted(self.width, "column")
             message = (
                 f"{len(record.fields)} fields stand where `{self.relation.name}` has {expected}"
             )
@@ -471,9 +472,9 @@ class _RecordReader:
         if self.dialect.has_other_columns:
             required = f"`columns` asks for position {self.width - 1}"
         else:
-            required = f"`{self.relation.name}` has {_counted(self.width, 'column')}"
+            required = f"`{self.relation.name}` has {counted(self.width, 'column')}"
         verb = "stands" if found == 1 else "stand"
-        message = f"{_counted(found, 'field')} {verb} where {required}"
+        message = f"{counted(found, 'field')} {verb} where {required}"
         delimiter = (
             "a tab" if self.dialect.delimiter == "\t" else quote_text(self.dialect.delimiter)
         )
@@ -519,7 +520,3 @@ def too_long_line(name: str, line: int, raw: str) -> Diagnostic:
 
 def _bytes_of(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,7 +9,7 @@ from corollary.cli.databases import open_warehouse
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.parameters import Pair, action, family, functors, pair, warehouse
-from corollary.cli.report.tables import counted
+from corollary.console import counted
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.alter import AlterResult

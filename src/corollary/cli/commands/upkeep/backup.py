@@ -5,8 +5,7 @@ import click
 from corollary.cli.databases import open_files
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted
-from corollary.console import format_bytes
+from corollary.console import counted, format_bytes
 
 
 @click.command()

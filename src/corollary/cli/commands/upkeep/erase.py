@@ -8,7 +8,7 @@ import click
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, functors, warehouse
-from corollary.cli.report.tables import counted
+from corollary.console import counted
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.erase import EraseResult

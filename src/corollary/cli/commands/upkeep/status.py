@@ -9,9 +9,9 @@ import click
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import counted, table, terminal_width
+from corollary.cli.report.tables import table, terminal_width
 from corollary.cli.served_command import ServedCommand
-from corollary.console import format_bytes
+from corollary.console import counted, format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.status import Status, TableState

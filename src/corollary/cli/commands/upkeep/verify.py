@@ -9,8 +9,7 @@ import click
 from corollary.cli.databases import open_files
 from corollary.cli.options import WorkOutputOptions
 from corollary.cli.parameters import family, functors, warehouse
-from corollary.cli.report.tables import counted
-from corollary.console import format_bytes
+from corollary.console import counted, format_bytes
 
 if TYPE_CHECKING:
     from corollary.database.upkeep.verify_report import VerifyReport

@@ -6,14 +6,13 @@ from contextlib import closing
 import pyarrow as pa
 
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES, BulkMode
-from corollary.core.logic import Constant
+from corollary.core.logic import Constant, type_of
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.states import CHANGES
 from corollary.engines.local.bulk.columns import arrow_table, read_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.estimates import RowEstimates
 from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows
-from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
 from corollary.sqlgen.compiled import CompiledQuery, InputTable

@@ -16,6 +16,7 @@ import numpy as np
 
 from corollary.core import logic
 from corollary.core.functors import catalog, conversions
+from corollary.core.logic import type_of
 from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
@@ -45,12 +46,6 @@ MISSING_VARIABLE = "a variable without a value"
 def _native(value: logic.Value, type_: Type) -> Any:
     """Return a constant as an array of length 1."""
     return native.from_python([value], type_)
-
-
-def type_of(expression: logic.Expression) -> Type:
-    """Return the type that inference gave to an expression."""
-    assert expression.type is not None, f"{expression} has no type"
-    return expression.type
 
 
 def evaluate(

@@ -5,10 +5,9 @@ from typing import assert_never
 
 import numpy as np
 
-from corollary.core.logic import Constant, Slot, Variable, Wildcard
+from corollary.core.logic import Constant, Slot, Variable, Wildcard, type_of
 from corollary.core.pipeline import Compute, Probe, Stage
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.storage.code_range import CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import Layout, Mask, layout_of
 from corollary.engines.local.storage.runs import sort_distinct

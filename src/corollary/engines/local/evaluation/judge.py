@@ -285,7 +285,7 @@ def _row_values(
             ):
                 seen.add(slot.name)
                 code = frame.columns[slot.name][row : row + 1]
-                type_ = expressions.type_of(slot)
+                type_ = logic.type_of(slot)
                 if code[0] == 0:
                     yield slot.name, "null"
                     continue

@@ -11,7 +11,7 @@ from operator import itemgetter
 
 from corollary.core import logic
 from corollary.core.functors import catalog
-from corollary.engines.local.evaluation.expressions import type_of
+from corollary.core.logic import type_of
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
     LAST_INLINE_CODE,

@@ -15,8 +15,8 @@ import numpy as np
 
 from corollary.core import logic
 from corollary.core.functors import conversions
+from corollary.core.logic import type_of
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
-from corollary.engines.local.evaluation.expressions import type_of
 from corollary.engines.local.evaluation.frames import Frame, VariableScope
 from corollary.engines.local.evaluation.row_expressions import RowExpression, compile_expression
 from corollary.engines.local.evaluation.stages import (
