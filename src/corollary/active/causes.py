@@ -35,10 +35,7 @@ class CausingChange:
 
 
 def plan_causes(
-    update: Update,
-    head: tuple[str, State],
-    given: str,
-    known: Container[tuple[str, State]],
+    update: Update, head: tuple[str, State], given: str, known: Container[tuple[str, State]]
 ) -> tuple[Plan, tuple[CausingChange, ...]]:
     """Return the plan that finds the direct causes of some tuples, and the causes it finds.
 

@@ -76,10 +76,7 @@ class RuleValues:
     def _define(self, condition: logic.Condition, known: set[str]) -> bool:
         if condition.operator not in logic.EQUATIONS:
             return False
-        for one, other in (
-            (condition.left, condition.right),
-            (condition.right, condition.left),
-        ):
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
             is_open = isinstance(one, logic.Variable) and one.name not in known
             if is_open and {each.name for each in logic.variables_of(other)} <= known:
                 assert isinstance(one, logic.Variable)

@@ -48,10 +48,7 @@ COMMANDS = {
         "commands.why:why_removed",
         "Say which changes of a commit have removed a tuple.",
     ),
-    "what-if": (
-        "commands.why:what_if",
-        "Try out the deletion of a base tuple, or its insertion.",
-    ),
+    "what-if": ("commands.why:what_if", "Try out the deletion of a base tuple, or its insertion."),
     "serve": (
         "commands.serve:command",
         "Keep a warehouse open for many clients: over HTTP, with a page.",

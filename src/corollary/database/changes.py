@@ -173,9 +173,7 @@ class Changes(Mapping[str, Change]):
     """
 
     def __init__(
-        self,
-        changes: Mapping[str, Change],
-        others: Callable[[str], Change | None] = lambda _: None,
+        self, changes: Mapping[str, Change], others: Callable[[str], Change | None] = lambda _: None
     ) -> None:
         self._changes = changes
         self._others = others

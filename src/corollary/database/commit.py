@@ -302,12 +302,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         )
 
         update, maintenance = _plan(
-            state,
-            request,
-            pending.before,
-            after,
-            refilled=pending.refilled,
-            is_bounded=is_bounded,
+            state, request, pending.before, after, refilled=pending.refilled, is_bounded=is_bounded
         )
 
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
@@ -332,12 +327,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
                     outcome.kept = apply_operations(state.engine, after, operations, state.limits)
                 _check_keys(state, request, pending, outcome)
                 run = _maintain_net_change(
-                    state,
-                    request,
-                    pending,
-                    run,
-                    rounds,
-                    is_bounded=keep_bounds(operations, after),
+                    state, request, pending, run, rounds, is_bounded=keep_bounds(operations, after)
                 )
             update = run.update
         else:

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def create_engine(
-    options: DatabaseOptions = IN_PROCESS,
-    spark: Any = None,
-    *,
-    scratch: str | None = None,
+    options: DatabaseOptions = IN_PROCESS, spark: Any = None, *, scratch: str | None = None
 ) -> Engine:
     """Return a new, empty engine.
 
@@ -63,11 +60,7 @@ def create_engine(
     from corollary.engines.spark.engine import SparkEngine
 
     return SparkEngine(
-        spark,
-        placement=options.placement,
-        scratch=scratch,
-        bulk=bulk,
-        memory=options.driver_memory,
+        spark, placement=options.placement, scratch=scratch, bulk=bulk, memory=options.driver_memory
     )
 
 

@@ -78,9 +78,7 @@ class RelationFeed:
         """
         width = len(self.relation.columns) - len(COMMIT_COLUMNS)
         shape = replace(
-            self.relation,
-            columns=self.relation.columns[:width],
-            types=self.relation.types[:width],
+            self.relation, columns=self.relation.columns[:width], types=self.relation.types[:width]
         )
         parts = [
             (rows, _commit_values(kind, each.commit))

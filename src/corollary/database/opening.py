@@ -189,10 +189,7 @@ def open_with(
     """Open a database with options; see `open_database`."""
     load_functors(options.functors)
     new_engine = partial(
-        create_engine,
-        options,
-        spark,
-        scratch=None if path is None else _scratch_directory(path),
+        create_engine, options, spark, scratch=None if path is None else _scratch_directory(path)
     )
     frames = SparkFrames(spark)
     state = DatabaseState(

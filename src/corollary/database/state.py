@@ -128,11 +128,7 @@ class DatabaseState:
     # --- what transactions have to evaluate ----------------------------------------------------
 
     def demand(
-        self,
-        program: NormalProgram,
-        stage: Stage = Stage.REACTIONS,
-        *,
-        is_bounded: bool = False,
+        self, program: NormalProgram, stage: Stage = Stage.REACTIONS, *, is_bounded: bool = False
     ) -> Demand:
         """Return what a transaction has to evaluate besides the stored relations.
 

@@ -62,10 +62,7 @@ def plan_intersections(
 
 
 def plan_key_matches(
-    program: NormalProgram,
-    relation: str,
-    determinants: Sequence[int],
-    into: str,
+    program: NormalProgram, relation: str, determinants: Sequence[int], into: str
 ) -> Plan:
     """Return the plan that finds all tuples of NEW that agree with an added one in some columns.
 

@@ -197,10 +197,7 @@ class _Ordering:
         """Note what a field of a record is equal to."""
         if condition.operator != "=":
             return
-        for one, other in (
-            (condition.left, condition.right),
-            (condition.right, condition.left),
-        ):
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
             match one:
                 case logic.Functor(
                     name=name,
@@ -323,10 +320,7 @@ class _Ordering:
 def _made_record(condition: logic.Condition) -> tuple[logic.Variable, logic.Functor] | None:
     """Return the variable and the record of `r = [x, y]`, if a condition is one."""
     if condition.operator in logic.EQUATIONS:
-        for one, other in (
-            (condition.left, condition.right),
-            (condition.right, condition.left),
-        ):
+        for one, other in ((condition.left, condition.right), (condition.right, condition.left)):
             is_record = isinstance(other, logic.Functor) and other.name == RECORD_OF
             if is_record and isinstance(one, logic.Variable):
                 assert isinstance(other, logic.Functor)

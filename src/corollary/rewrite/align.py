@@ -85,13 +85,7 @@ def _aggregation(aggregation: logic.AnyAggregation, body: str) -> tuple[object, 
         more = ((each.operator, each.value, *_holistic(each)) for each in others)
         known = first.operator, body, aggregation.groups, first.value, *_holistic(first), *more
         return (*known, "nullable") if first.is_nullable else known
-    return (
-        body,
-        aggregation.partition,
-        aggregation.order,
-        aggregation.functions,
-        aggregation.top,
-    )
+    return (body, aggregation.partition, aggregation.order, aggregation.functions, aggregation.top)
 
 
 def _holistic(accumulator: logic.Accumulator) -> tuple[object, ...]:
@@ -207,10 +201,7 @@ def _rename_active(active: ActiveRules, renamed: Mapping[str, str]) -> ActiveRul
     marked = {
         name: (renamed.get(read, read), state) for name, (read, state) in active.marked.items()
     }
-    names = {
-        **renamed,
-        **{name: marked_name(*read) for name, read in marked.items()},
-    }
+    names = {**renamed, **{name: marked_name(*read) for name, read in marked.items()}}
 
     def literal(each: logic.Literal) -> logic.Literal:
         return replace(each, relation=names.get(each.relation, each.relation))

@@ -460,9 +460,7 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
 _FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}
 
 
-def _fields_of(
-    cls: type[Request],
-) -> tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]:
+def _fields_of(cls: type[Request]) -> tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]:
     """Return the fields of a class, and their types."""
     if cls not in _FIELDS:
         found = {each.name: each for each in dataclasses.fields(cls)}

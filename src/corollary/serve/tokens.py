@@ -194,12 +194,7 @@ class TokenStore:
     # --- what is stored ------------------------------------------------------------------------
 
     def _add(
-        self,
-        kind: str,
-        secret: str,
-        who: Principal,
-        seconds: float | None,
-        **others: str,
+        self, kind: str, secret: str, who: Principal, seconds: float | None, **others: str
     ) -> None:
         now = time.time()
         expires = None if seconds is None else now + seconds

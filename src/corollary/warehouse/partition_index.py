@@ -53,10 +53,7 @@ def keep_files(
         put = [(root / path, written[path]) for path in new]
         checksums = _run(tasks, "store index files", put_object, put)
         same = [each for each in kept.values() if each is not None]
-    return [
-        *same,
-        *(StoredIndex(path, each) for path, each in zip(new, checksums, strict=True)),
-    ]
+    return [*same, *(StoredIndex(path, each) for path, each in zip(new, checksums, strict=True))]
 
 
 def restore_index(

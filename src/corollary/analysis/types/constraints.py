@@ -319,11 +319,7 @@ class _ClauseConstraints:
         return result
 
     def _operands(
-        self,
-        term: logic.Functor,
-        signature: FunctorSpec,
-        nodes: tuple[int, ...],
-        result: int,
+        self, term: logic.Functor, signature: FunctorSpec, nodes: tuple[int, ...], result: int
     ) -> None:
         """Require one kind of the operands and the result; their digits may differ.
 

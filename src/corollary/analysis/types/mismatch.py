@@ -42,9 +42,7 @@ def column_mismatch(
 
 
 def comparison_mismatch(
-    operator: str,
-    sides: tuple[TypedTerm, TypedTerm],
-    span: Span | None,
+    operator: str, sides: tuple[TypedTerm, TypedTerm], span: Span | None
 ) -> Diagnostic:
     """Report two sides of a comparison with different types."""
     (left, known), (right, expected) = sides
@@ -150,11 +148,7 @@ def scale_mismatch(functor: Functor, scale: int, known: PartialType) -> Diagnost
 
 
 def _scales(
-    term: Term,
-    known: PartialType,
-    where: str,
-    expected: PartialType,
-    related: Related,
+    term: Term, known: PartialType, where: str, expected: PartialType, related: Related
 ) -> Diagnostic:
     return Diagnostic(
         "C0305",

@@ -66,11 +66,7 @@ REGIONS, TOWNS, STREETS, HOMES, RING = 20, 50, 10, 24, 10
 
 Cable = tuple[str, str]
 
-CUT: tuple[Cable, ...] = (
-    ("r3", "r3.t10"),
-    ("r7.t2", "r7.t2.s4"),
-    ("r11.t40.s9", "r11.t40.s9.h0"),
-)
+CUT: tuple[Cable, ...] = (("r3", "r3.t10"), ("r7.t2", "r7.t2.s4"), ("r11.t40.s9", "r11.t40.s9.h0"))
 LAID: tuple[Cable, ...] = (("r7.t3", "r7.t2.s4"), ("r4", "r3.t18"))
 """Cables that a digger cuts, and others that are laid."""
 

@@ -103,9 +103,7 @@ def command(programs: tuple[Path, ...], options: ExplainOptions, output: FormatO
 
 
 def _size(
-    source: "Reference",
-    sizes: Mapping[str, int],
-    changes: Mapping[str, Mapping["State", int]],
+    source: "Reference", sizes: Mapping[str, int], changes: Mapping[str, Mapping["State", int]]
 ) -> int | None:
     """Return the size of a relation in a state, if it is known."""
     from corollary.core.states import CHANGES
@@ -116,10 +114,7 @@ def _size(
 
 
 def _bulk_note(
-    plan: "Plan",
-    bulk: str,
-    size_of: "Callable[[Reference], int | None]",
-    inside: Collection[str],
+    plan: "Plan", bulk: str, size_of: "Callable[[Reference], int | None]", inside: Collection[str]
 ) -> "StepNote":
     """Return what says of each step whether it is bulk; some relations are in partitions."""
     from corollary.core.engine import BulkMode

@@ -156,10 +156,7 @@ def print_answers(answers: "Relation", table: "pa.Table", *, is_json: bool) -> N
 @functors
 @family("options", QuestionOptions)
 def sql(
-    places: tuple[str, ...],
-    question: str,
-    parameters: tuple[Pair, ...],
-    options: QuestionOptions,
+    places: tuple[str, ...], question: str, parameters: tuple[Pair, ...], options: QuestionOptions
 ) -> None:
     r"""Answer one question in SQL: SELECT, WITH or VALUES.
 

@@ -214,10 +214,7 @@ def command(
 
 
 def _change(
-    database: Database,
-    update: UpdateOptions,
-    console: Console,
-    proofs: "DisqualifiedProofs | None",
+    database: Database, update: UpdateOptions, console: Console, proofs: "DisqualifiedProofs | None"
 ) -> "Transaction":
     """Commit one transaction with all updates; note which of them have no effect.
 

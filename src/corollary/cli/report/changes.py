@@ -29,10 +29,7 @@ MAX_VIOLATIONS = 20
 
 
 def report_run(
-    outcome: "PipelineRun",
-    warehouse: str,
-    output: ChangeOutputOptions,
-    console: TerminalConsole,
+    outcome: "PipelineRun", warehouse: str, output: ChangeOutputOptions, console: TerminalConsole
 ) -> None:
     """Print an outcome: results to standard output, everything else as notes.
 

@@ -206,9 +206,7 @@ def _proofs(group: Sequence[TraceRow], proofs: "DisqualifiedProofs", title: str)
         yield ""
 
 
-def _runs(
-    rows: Sequence[TraceRow],
-) -> Iterator[tuple[tuple[str, State | None], list[TraceRow]]]:
+def _runs(rows: Sequence[TraceRow]) -> Iterator[tuple[tuple[str, State | None], list[TraceRow]]]:
     """Yield runs of rows about one relation and sign; those of one algorithm with stages at once.
 
     Such an algorithm derives removals and additions in the same rounds.

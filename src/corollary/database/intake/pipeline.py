@@ -310,12 +310,7 @@ class _SourceReader:
             has_copies = relation.name in bags
             replaced.append(
                 SourceDifference(
-                    source.name,
-                    relation,
-                    *rows,
-                    key,
-                    source.directive,
-                    has_copies=has_copies,
+                    source.name, relation, *rows, key, source.directive, has_copies=has_copies
                 )
             )
             positions[source.name] = relation.name, change.position

@@ -99,10 +99,7 @@ def _check_goal(loaded: LoadedProgram, text: str, *, has_events: bool) -> Resolv
     if named <= {each.name for each in program.declarations}:
         # All that the goal has to fit is declared; the clauses are checked already.
         program = Program(
-            program.types,
-            program.declarations,
-            pragmas=program.pragmas,
-            functors=program.functors,
+            program.types, program.declarations, pragmas=program.pragmas, functors=program.functors
         )
     checked = check(program + rule)
     for atom in used:

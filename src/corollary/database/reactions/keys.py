@@ -142,10 +142,7 @@ def _finding(found: Contradiction, asserted: Mapping[str, Sequence[Row]]) -> Dia
     depend = ", ".join(relation.columns[at] for at in each.dependents)
     what = f"the key ({named})" if each.is_key else f"the same {named} and another {depend}"
     sides = sorted(
-        (
-            format_row(row, relation.types),
-            [part for part, held in asserted.items() if row in held],
-        )
+        (format_row(row, relation.types), [part for part, held in asserted.items() if row in held])
         for row in found.rows
     )
     (one, _), (other, _) = sides

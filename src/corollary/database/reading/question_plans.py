@@ -220,12 +220,7 @@ class QuestionPlans:
             return None
 
     def compile(
-        self,
-        shape: TextShape,
-        tree: Any,
-        written: Any,
-        place: StatementPlace,
-        catalog: SqlCatalog,
+        self, shape: TextShape, tree: Any, written: Any, place: StatementPlace, catalog: SqlCatalog
     ) -> QuestionShape | None:
         """Return what is made for a shape.
 

@@ -248,11 +248,7 @@ def _kept_tuples(program: NormalProgram, name: str, rows: TableHandle) -> KeptTu
 
 
 def _find_by_key(
-    engine: Engine,
-    program: NormalProgram,
-    target: str | None,
-    operation: Operation,
-    limits: Limits,
+    engine: Engine, program: NormalProgram, target: str | None, operation: Operation, limits: Limits
 ) -> Any:
     """Return the tuples of a part that have the values of an operation in the columns of a key."""
     if target is None:

@@ -227,10 +227,7 @@ class _Maintenance(GroupedStratum):
         up, risen = (self.key_relation(owner, role) for role in ("up", "risen"))
         keys = self.key_variables(owner)
         lead = working_goal(found, (*keys, LEVEL))
-        known = (
-            self._level(owner, keys, OTHER_LEVEL),
-            working_goal(raised, (*keys, OTHER_LEVEL)),
-        )
+        known = (self._level(owner, keys, OTHER_LEVEL), working_goal(raised, (*keys, OTHER_LEVEL)))
         is_covered = (Condition(">=", OTHER_LEVEL, LEVEL),)
         bodies = [self.body((*keys, LEVEL), lead, each, conditions=is_covered) for each in known]
         return [

@@ -51,10 +51,7 @@ class HandlerContext:
     """
 
     def __init__(
-        self,
-        database: Database,
-        limits: ServiceLimits,
-        publish: PublishTime = PublishTime.SECOND,
+        self, database: Database, limits: ServiceLimits, publish: PublishTime = PublishTime.SECOND
     ) -> None:
         self.database = database
         self.publishing = PublishSchedule(publish)

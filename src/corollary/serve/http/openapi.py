@@ -73,10 +73,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "Session": {
         "type": "object",
         "required": ["name", "role"],
-        "properties": {
-            "name": {"type": "string"},
-            "role": {"enum": ["read", "write", "admin"]},
-        },
+        "properties": {"name": {"type": "string"}, "role": {"enum": ["read", "write", "admin"]}},
     },
 }
 

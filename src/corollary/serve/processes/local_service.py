@@ -42,10 +42,7 @@ class LocalService(FrontService):
     """
 
     def __init__(
-        self,
-        context: HandlerContext,
-        thread: ThreadPoolExecutor,
-        limits: ServiceLimits,
+        self, context: HandlerContext, thread: ThreadPoolExecutor, limits: ServiceLimits
     ) -> None:
         opened = open_arguments_of(context.database)
         super().__init__(limits, None if opened is None else opened.location)
@@ -56,10 +53,7 @@ class LocalService(FrontService):
         self._committer = GroupCommitter(context, lambda _: None, self._report)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._tasks = [
-            asyncio.create_task(self._write()),
-            asyncio.create_task(self._read()),
-        ]
+        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._read())]
 
     @classmethod
     async def open(

@@ -212,11 +212,7 @@ class ProcessService(FrontService):
             return
         rows = {name: (added, removed) for name, (added, removed) in document["rows"].items()}
         report = CommitReport(
-            document["number"],
-            document["seconds"],
-            document["requests"],
-            rows,
-            document["timings"],
+            document["number"], document["seconds"], document["requests"], rows, document["timings"]
         )
         for each in self.readers:
             each.post({"type": "commit", "number": report.number, "timings": report.timings})

@@ -59,12 +59,7 @@ def resolve(
 
 
 def resolve_place(
-    root: Place,
-    name: str,
-    *,
-    base: Place,
-    span: Span | None = None,
-    may_be_directory: bool = False,
+    root: Place, name: str, *, base: Place, span: Span | None = None, may_be_directory: bool = False
 ) -> Place:
     """Return the real path of a file, or the name of an object, that the user named.
 

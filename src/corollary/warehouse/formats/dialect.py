@@ -73,11 +73,7 @@ FORMAT_BY_IO = {
     JSON_FILE: JSON,
 }
 """The formats of files by the value of `IO`."""
-DELIMITED_BY_SUFFIX = {
-    ".csv": (("delimiter", ","), ("rfc4180", "true")),
-    ".tsv": (),
-    ".facts": (),
-}
+DELIMITED_BY_SUFFIX = {".csv": (("delimiter", ","), ("rfc4180", "true")), ".tsv": (), ".facts": ()}
 """The parameters of delimited text by the ending of a name, where a directive gives none."""
 GZIP_SUFFIX = ".gz"
 FORMAT_BY_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}

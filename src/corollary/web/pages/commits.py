@@ -77,11 +77,7 @@ def _rows(
 
 
 def _changed(
-    visit: Visit,
-    number: int,
-    name: str,
-    change: Mapping[str, Any],
-    types: Mapping[str, list[str]],
+    visit: Visit, number: int, name: str, change: Mapping[str, Any], types: Mapping[str, list[str]]
 ) -> dict[str, Any]:
     """Return what is shown of the changes of a relation."""
     rows = []

@@ -94,13 +94,7 @@ async def show_relation(visit: Visit) -> Response:
     on_map = next((each for each in graph["nodes"] if each["name"] == name), None)
     if relation is None:  # an error with a suggestion
         await visit.ask(RelationRowsRequest(name, at=visit.at, limit=1))
-        relation = {
-            "name": name,
-            "kind": "derived",
-            "copies": False,
-            "columns": [],
-            "tuples": None,
-        }
+        relation = {"name": name, "kind": "derived", "copies": False, "columns": [], "tuples": None}
     context: dict[str, Any] = {
         "relation": relation,
         "kind": _kind(relation, on_map),

@@ -198,10 +198,7 @@ class MapPicture:
         return found
 
     def _arrow(
-        self,
-        arc: MapArc,
-        way: Sequence[Box],
-        ports: Mapping[tuple[int, bool], Mapping[int, float]],
+        self, arc: MapArc, way: Sequence[Box], ports: Mapping[tuple[int, bool], Mapping[int, float]]
     ) -> str:
         start, end = way[0], way[-1]
         if start.layer == end.layer:

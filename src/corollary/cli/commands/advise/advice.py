@@ -94,10 +94,7 @@ def advise_on(
     console: TerminalConsole,
 ) -> None:
     """Print advice on a program or on the program of a warehouse, and do what is asked with it."""
-    with (
-        within_seconds(options.limits),
-        _open_source(programs, options, console) as source,
-    ):
+    with within_seconds(options.limits), _open_source(programs, options, console) as source:
         checked = check(source.program)
         advice = _advice(options, source, console)
         after = reformulate(checked, source.program, advice)

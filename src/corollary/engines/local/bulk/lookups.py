@@ -159,11 +159,7 @@ class _Lookups:
         return mask
 
     def _add(
-        self,
-        stage: Probe,
-        read: Callable[[int], Codes],
-        places: Codes | None,
-        key: int | None,
+        self, stage: Probe, read: Callable[[int], Codes], places: Codes | None, key: int | None
     ) -> None:
         """Add a probe; its columns that others share are made at once."""
         table = self._tables[stage.source.relation]

@@ -99,12 +99,7 @@ class BulkSteps:
         return known
 
     def _run(
-        self,
-        runner: PipelineRunner,
-        query: QueryText,
-        context: RunContext,
-        *,
-        is_bag: bool,
+        self, runner: PipelineRunner, query: QueryText, context: RunContext, *, is_bag: bool
     ) -> Generator[HeadBatch]:
         pipeline, budget = runner.pipeline, context.budget
 

@@ -95,10 +95,7 @@ class Layout:
     def _steps(self) -> tuple[tuple[Codes | None, Codes | None], ...]:
         """For each column the shift and the mask to extract it, None where not needed."""
         return tuple(
-            (
-                _scalar(shift) if shift else None,
-                _scalar((1 << width) - 1) if at else None,
-            )
+            (_scalar(shift) if shift else None, _scalar((1 << width) - 1) if at else None)
             for at, (width, shift) in enumerate(zip(self.widths, self.shifts, strict=True))
         )
 

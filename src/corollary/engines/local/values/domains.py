@@ -31,11 +31,7 @@ RECENT_VALUES_MAX = 1 << 12
 BLOCK_ROWS = 1 << 13
 """The number of interned values in a block of a file."""
 
-_INLINE_CODES = {
-    "i": (1, LAST_INLINE_CODE),
-    "u": (ZERO_CODE, LAST_INLINE_CODE),
-    "f": (1, 0),
-}
+_INLINE_CODES = {"i": (1, LAST_INLINE_CODE), "u": (ZERO_CODE, LAST_INLINE_CODE), "f": (1, 0)}
 """The codes of the least and the greatest value that are their own codes, by kind of array."""
 
 

@@ -67,11 +67,7 @@ class Staging:
             return [each for each in staged if isinstance(each, RowsFile)]
         pieces = [each for each in staged if isinstance(each, RowPieces)]
         resolver = KeyResolver(
-            self.directory.path,
-            self._spec.relation,
-            self._spec.key,
-            self._spec.directive,
-            pieces,
+            self.directory.path, self._spec.relation, self._spec.key, self._spec.directive, pieces
         )
         numbers = range(self.write_pieces.partitions.count if pieces else 0)
         found = self._tasks.run(f"check the key of {self._spec.relation.name}", resolver, numbers)
