@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -145,3 +145,54 @@ def test_bytes_that_are_no_text_are_an_error() -> None:
         with pytest.raises(InputError, match="hexadecimal"):
             database.sql("SELECT X'6_1'")
         assert database.sql("SELECT k FROM t WHERE b = :b", b=b"\xff").rows() == [(1,)]
+
+
+INTERVALS = [
+    (1, timedelta(1, 7384, 500_000), 19),
+    (2, None, None),
+    (3, timedelta(microseconds=-1), -1),
+    (4, timedelta(0), 2**31 - 1),
+]
+INTERVAL_TEXTS = [
+    ("INTERVAL '1 02:03:04.5' DAY TO SECOND", "INTERVAL '1-7' YEAR TO MONTH"),
+    (None, None),
+    ("INTERVAL '-0 00:00:00.000001' DAY TO SECOND", "INTERVAL '-0-1' YEAR TO MONTH"),
+    ("INTERVAL '0 00:00:00' DAY TO SECOND", "INTERVAL '178956970-7' YEAR TO MONTH"),
+]
+
+
+def test_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, spans, months = map(list, zip(*INTERVALS, strict=True))
+    table = pa.table(
+        {"k": keys, "d": pa.array(spans, pa.duration("us")), "m": pa.array(months, pa.int32())}
+    )
+    pq.write_table(table, "p.parquet")
+    stored = table.set_column(1, "d", table["d"].cast(pa.int64()))  # as Spark writes them
+    write_deltalake("d", stored)
+    rows = [(k, *texts) for k, texts in zip(keys, INTERVAL_TEXTS, strict=True)]
+    names = ("k", "d", "m")
+    Path("j.jsonl").write_text(
+        "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    )
+    lines = (",".join("" if each is None else str(each) for each in row) for row in rows)
+    Path("c.csv").write_text("\n".join(("k,d,m", *lines)))
+    program = PROGRAM.replace("b: binary?, k: number", "k: number, d: duration?, m: months?")
+    program = program.replace("b: binary?", "d: duration?, m: months?")
+    Path("program.dl").write_text(program.replace("v(b, k) :- p(k, b)", "v(k, d, m) :- p(k, d, m)"))
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == INTERVALS, name
+        for row in ((6, timedelta(days=200_000_000), 1), (6, timedelta(1), 2**31)):
+            with pytest.raises(InputError, match="range"), database.transaction() as transaction:
+                transaction.insert("p", [row])
+        question = "SELECT k FROM p WHERE d = :d"
+        assert database.sql(question, d=timedelta(0)).rows() == [(4,)]
+        texts = "SELECT k, CAST(d AS STRING) AS d, CAST(m AS STRING) AS m FROM p"
+        assert sorted(database.sql(texts).rows()) == rows
+    published = DeltaTable("w/tables/v").to_pyarrow_table()
+    assert published.schema.types == [pa.int64(), pa.int64(), pa.int32()]
+    assert sorted(map(tuple, map(dict.values, published.to_pylist()))) == sorted(
+        map(tuple, map(dict.values, stored.to_pylist()))
+    )

@@ -20,6 +20,7 @@ from corollary.core.states import State
 from corollary.core.types import (
     DECIMAL_MAX_DIGITS,
     INTEGERS,
+    INTERVAL_FIELDS,
     PRIMITIVES,
     SYMBOL,
     Branch,
@@ -205,6 +206,10 @@ def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
         precision, scale = name.digits
         if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:
             found = decimal(precision, scale)
+    elif name.name in INTERVAL_FIELDS and name.digits is not None:
+        at, scale = name.digits
+        if 0 <= at < len(INTERVAL_FIELDS[Kind(name.name)]) and not scale:
+            found = Type(Kind(name.name), precision=at)
     elif name.name in PRIMITIVES and name.digits is None and name.name != Kind.DECIMAL:
         found = Type(Kind(name.name))
     elif name.name in INTEGERS and found is None and name.digits is None:

@@ -11,6 +11,8 @@
 | timestamp                  | timestamp(us, UTC)        | datetime with `datetime.UTC`    |
 | timestamp_ntz              | timestamp(us)             | datetime without a zone         |
 | binary                     | binary                    | bytes                           |
+| duration                   | duration(us)              | timedelta                       |
+| months                     | int32                     | int                             |
 """
 
 import math

@@ -101,6 +101,8 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     elif pa.types.is_timestamp(type_):
         start = EPOCH if type_.tz else EPOCH.replace(tzinfo=None)
         found = np.array([(value - start) // MICROSECOND for value in present], np.int64)
+    elif pa.types.is_duration(type_):
+        found = np.array([value // MICROSECOND for value in present], np.int64)
     elif pa.types.is_decimal(type_):
         integers = [unscaled_integer(value, type_.scale) for value in present]
         found = words_of_integers(np.array(integers, object))

@@ -7,7 +7,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import assert_never
 
@@ -356,6 +356,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
         case bool():
             return "true" if value else "false"
         case int():
+            if type_ is not None and type_.is_interval:
+                return f"to_months({value})"
             is_unsigned = type_ is not None and type_.domain == UNSIGNED.domain
             return f"{value}{'u' if is_unsigned else ''}"
         case Decimal():
@@ -374,6 +376,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             return f't"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"'
         case date():
             return f'd"{value.isoformat()}"'
+        case timedelta():
+            return f"to_duration({value // timedelta(microseconds=1)})"
         case _:
             assert_never(value)
 

@@ -25,7 +25,11 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as written: `symbol`, `Station`, `decimal(12,2)`, each perhaps with `?`."""
+    """A type as written: `symbol`, `Station`, `decimal(12,2)`, each perhaps with `?`.
+
+    Attributes:
+        digits: the precision and scale of a decimal; of an interval the first one says the fields.
+    """
 
     name: str
     digits: tuple[int, int] | None = None
@@ -35,7 +39,7 @@ class TypeName:
     @classmethod
     def of(cls, type_: Type, span: Span | None = None) -> "TypeName":
         """Return a type as a declaration writes it."""
-        digits = (type_.precision, type_.scale) if type_.is_decimal else None
+        digits = (type_.precision, type_.scale) if type_.has_digits else None
         name = type_.record.name if type_.record else str(type_.logical_kind)
         name = f"int{type_.bits}" if type_.bits in INTEGER_NAMES else name
         return cls(name, digits, type_.nullable, span)

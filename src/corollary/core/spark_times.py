@@ -1,7 +1,14 @@
-"""Dates and timestamps as Spark SQL reads them, in literals and in `CAST`."""
+"""Dates and timestamps as Spark SQL reads them, in literals and in `CAST`, and intervals as texts.
+
+Intervals of years and months are numbers of months, those of days and times of microseconds. Which
+fields a text has is said by the type, and by the literals of rules.
+"""
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import cache
+
+from corollary.core.types import MONTHS_RANGE, NUMBER_RANGE
 
 BLANKS = "".join(map(chr, range(33)))
 """What may stand around a value: blanks and control characters."""
@@ -74,3 +81,92 @@ def _zone(sign: str | None, hours: int, minutes: int, seconds: int) -> timezone:
     if offset > timedelta(hours=ZONE_HOURS_MAX) or minutes > 59 or seconds > 59:
         raise ValueError
     return timezone(-offset if sign == "-" else offset)
+
+
+# --- intervals ---------------------------------------------------------------------------------
+
+SIZES = {
+    "YEAR": 12,
+    "MONTH": 1,
+    "DAY": 86_400_000_000,
+    "HOUR": 3_600_000_000,
+    "MINUTE": 60_000_000,
+    "SECOND": 1_000_000,
+}
+"""The months or microseconds of a field."""
+
+_MARKS = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
+"""What stands before a field that is not the first one."""
+
+
+@cache
+def names_of(fields: str) -> tuple[str, ...]:
+    """Return the fields from the first to the last one.
+
+    >>> names_of("DAY TO MINUTE")
+    ('DAY', 'HOUR', 'MINUTE')
+    """
+    names = list(SIZES)
+    first, _, last = fields.partition(" TO ")
+    return tuple(names[names.index(first) : names.index(last or first) + 1])
+
+
+def unit_of(fields: str) -> int:
+    """Return the months or microseconds that all intervals with some fields have multiples of."""
+    last = names_of(fields)[-1]
+    return 1 if last == "SECOND" else SIZES[last]
+
+
+def format_interval(amount: int, fields: str) -> str:
+    """Return an interval as text.
+
+    >>> format_interval(-15, "YEAR TO MONTH"), format_interval(1_500_000, "SECOND")
+    ("INTERVAL '-1-3' YEAR TO MONTH", "INTERVAL '01.5' SECOND")
+    """
+    text, rest = "-" if amount < 0 else "", abs(amount)
+    names = names_of(fields)
+    for name in names:
+        count, rest = divmod(rest, SIZES[name])
+        width = 2 if name in ("HOUR", "MINUTE", "SECOND") else 1
+        text += f"{_MARKS[name] if name != names[0] else ''}{count:0{width}}"
+    if names[-1] == "SECOND" and rest:
+        text += f".{rest:06}".rstrip("0")
+    return f"INTERVAL '{text}' {fields}"
+
+
+@cache
+def _pattern(fields: str) -> re.Pattern[str]:
+    names = names_of(fields)
+    body = "([0-9]+)" + "".join(f"{_MARKS[name]}([0-9]{{1,2}})" for name in names[1:])
+    if names[-1] == "SECOND":
+        body += r"(?:\.([0-9]{1,9}))?"
+    words = fields.replace(" ", r"\s+")
+    return re.compile(rf"(?:INTERVAL\s+([+-])?')?([+-])?{body}(?:'\s+{words})?", re.IGNORECASE)
+
+
+def read_interval(text: str, fields: str) -> int:
+    """Return the months or microseconds of a text without blanks around it.
+
+    >>> read_interval("1-3", "YEAR TO MONTH"), read_interval("interval -'1' second", "SECOND")
+    (15, -1000000)
+
+    Raises:
+        ValueError: it is none.
+        OverflowError: it is out of range.
+    """
+    found = _pattern(fields).fullmatch(text)
+    if found is None or text[:1].isalpha() != text[-1:].isalpha():
+        raise ValueError
+    outer, inner, *counts = found.groups()
+    names, amount = names_of(fields), 0
+    for name, before, count in zip(names, (None, *names), counts, strict=False):
+        if before is not None and int(count) >= SIZES[before] // SIZES[name]:
+            raise ValueError
+        amount += int(count) * SIZES[name]
+    if names[-1] == "SECOND":
+        amount += int((counts[-1] or "")[:6].ljust(6, "0"))
+    amount *= (-1 if outer == "-" else 1) * (-1 if inner == "-" else 1)
+    low, high = MONTHS_RANGE if names[-1] in ("YEAR", "MONTH") else NUMBER_RANGE
+    if not low <= amount <= high:
+        raise OverflowError
+    return amount

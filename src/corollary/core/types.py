@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -23,6 +23,8 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     TIMESTAMP_NTZ = "timestamp_ntz"
     BINARY = "binary"
+    DURATION = "duration"
+    MONTHS = "months"
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
 
@@ -41,6 +43,8 @@ DECIMAL_MAX_DIGITS = 38
 
 DECIMAL_BOUND = 10**DECIMAL_MAX_DIGITS
 """The integers behind decimals are smaller."""
+
+MONTHS_RANGE = (-(2**31), 2**31 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ _TEXT = TypeSpec(
     (str,), "string", spark="STRING", duckdb="TEXT", computed="VARCHAR", postgres="text"
 )
 _DECIMAL = "DECIMAL({0.precision},{0.scale})"
+_INTERVAL = "INTERVAL {0.fields}"
 TYPE_SPECS: Mapping[Kind, TypeSpec] = {
     Kind.SYMBOL: _TEXT,
     Kind.NUMBER: TypeSpec((int,), "int64"),
@@ -134,9 +139,29 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         postgres="bytea",
         stored=Kind.SYMBOL,
     ),
+    Kind.DURATION: TypeSpec(
+        (timedelta,), "duration[us]", spark=_INTERVAL, postgres="interval", stored=Kind.NUMBER
+    ),
+    Kind.MONTHS: TypeSpec(
+        (int,),
+        "int32",
+        spark=_INTERVAL,
+        postgres="int4",
+        bounds=MONTHS_RANGE,
+        stored=Kind.NUMBER,
+    ),
     Kind.RECORD: _TEXT,
 }
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
+
+INTERVAL_FIELDS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.DURATION: (
+        *("DAY TO SECOND", "DAY", "DAY TO HOUR", "DAY TO MINUTE", "HOUR", "HOUR TO MINUTE"),
+        *("HOUR TO SECOND", "MINUTE", "MINUTE TO SECOND", "SECOND"),
+    ),
+    Kind.MONTHS: ("YEAR TO MONTH", "YEAR", "MONTH"),
+}
+"""The fields with which intervals are written; the precision of a type is its place here."""
 
 
 INTEGER_NAMES = {8: "TINYINT", 16: "SMALLINT", 32: "INT"}
@@ -149,6 +174,8 @@ Domain = tuple[Kind, int]
 @dataclass(frozen=True, slots=True)
 class Type:
     """A primitive type, whether null is a value of it, and the digits of a decimal.
+
+    The precision of an interval says its fields; all values are of each.
 
     >>> str(Type(Kind.DECIMAL, precision=12, scale=2, nullable=True))
     'decimal(12,2)?'
@@ -181,7 +208,7 @@ class Type:
     def __str__(self) -> str:
         if self.record is not None:
             return f"{self.record.name}{'?' if self.nullable else ''}"
-        digits = f"({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else ""
+        digits = f"({self.precision},{self.scale})" if self.has_digits else ""
         return f"{self.inferred_kind}{digits}{'?' if self.nullable else ''}"
 
     @property
@@ -197,7 +224,7 @@ class Type:
     @property
     def stored(self) -> "Type":
         """The type as which engines store and compute the values."""
-        return self if self.logical is None else replace(self, logical=None)
+        return self if self.logical is None else replace(self, logical=None, precision=0)
 
     @property
     def logical_kind(self) -> Kind:
@@ -213,6 +240,11 @@ class Type:
     def spark_name(self) -> str:
         """The type in Spark SQL."""
         return INTEGER_NAMES.get(self.bits) or self.spec.spark.format(self)
+
+    @property
+    def fields(self) -> str:
+        """The fields of an interval: `DAY TO SECOND`."""
+        return INTERVAL_FIELDS[self.logical_kind][self.precision]
 
     @property
     def is_symbol(self) -> bool:
@@ -263,6 +295,16 @@ class Type:
     def is_binary(self) -> bool:
         """Whether it is `binary`, null or not."""
         return self.logical is Kind.BINARY
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether it is `duration` or `months`, null or not."""
+        return self.logical in INTERVAL_FIELDS
+
+    @property
+    def has_digits(self) -> bool:
+        """Whether numbers belong to its name: those of a decimal, or what says fields."""
+        return self.is_decimal or (self.is_interval and self.precision > 0)
 
     @property
     def is_integral(self) -> bool:
@@ -352,6 +394,8 @@ DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 TIMESTAMP_NTZ = Type(Kind.TIMESTAMP_NTZ)
 BINARY = Type(Kind.BINARY)
+DURATION = Type(Kind.DURATION)
+MONTHS = Type(Kind.MONTHS)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
 
@@ -359,3 +403,13 @@ NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
 def decimal(precision: int, scale: int) -> Type:
     """Return the type of decimals with `precision` digits, `scale` of them after the point."""
     return Type(Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def interval(fields: str) -> Type:
+    """Return the type of intervals with some fields.
+
+    >>> interval("MONTH").spark_name
+    'INTERVAL MONTH'
+    """
+    kind = Kind.MONTHS if fields in INTERVAL_FIELDS[Kind.MONTHS] else Kind.DURATION
+    return Type(kind, precision=INTERVAL_FIELDS[kind].index(fields))

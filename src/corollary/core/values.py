@@ -13,6 +13,8 @@
 |           | `.ffffff` where not zero        | the point, `+02:00`; without a zone it is UTC   |
 | timestamp_ntz | the same without `Z`        | the same, without a zone                        |
 | binary    | `617A`, hexadecimal             | `617a`                                          |
+| duration, | `INTERVAL '1-3' YEAR TO MONTH`, | the same without words: `1-3`                   |
+| months    | with the fields of the type     |                                                 |
 
 Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
 
@@ -24,6 +26,8 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 |--------|-----------|--------------------------------------------------------------------|
 | timestamp_ntz | timestamp | the moment at which clocks in UTC show it |
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
+| duration | number  | its microseconds                                                   |
+| months | number    | the number of months, which Arrow and Python have, too             |
 """
 
 import base64
@@ -31,13 +35,14 @@ import binascii
 import math
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, assert_never
 
 from corollary.core.logic import Value
 from corollary.core.records.record_text import ScalarText, parse_record
 from corollary.core.records.record_values import record_from_python, record_to_json
+from corollary.core.spark_times import format_interval, read_interval, unit_of
 from corollary.core.types import DATE, NUMBER_RANGE, UNSIGNED_RANGE, Kind, RecordType, Type
 
 QUOTED_MAX_CHARS = 40
@@ -87,6 +92,8 @@ def format_value(value: Value, type_: Type) -> str:
         case Kind.BINARY:
             assert isinstance(value, bytes)
             return value.hex().upper()
+        case Kind.DURATION | Kind.MONTHS:
+            return format_interval(to_stored(value), type_.fields)
         case _:
             assert_never(type_.logical_kind)
 
@@ -129,6 +136,8 @@ def parse_value(text: str, type_: Type) -> Value:
             if not _HEXADECIMAL.fullmatch(text):
                 raise ValueError(_no_value(text, type_))
             return bytes.fromhex(text)
+        case Kind.DURATION | Kind.MONTHS:
+            return _interval(text, type_)
         case _:
             assert_never(type_.logical_kind)
 
@@ -228,6 +237,10 @@ def is_value(value: Any, type_: Type) -> bool:
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = type_.spec.bounds
             return low <= int(value) <= high
+        case Kind.DURATION | Kind.MONTHS:
+            low, high = type_.spec.bounds
+            amount = to_stored(value)
+            return low <= amount <= high and not amount % unit_of(type_.fields)
         case Kind.DECIMAL:
             return is_decimal(Decimal(value), type_)
         case Kind.TIMESTAMP:
@@ -246,6 +259,8 @@ def to_stored(value: Any) -> Any:
     """
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
     return value.hex().upper() if isinstance(value, bytes) else value
 
 
@@ -253,7 +268,15 @@ def from_stored(value: Any, type_: Type) -> Any:
     """Return a stored value as Python has it."""
     if value is None or type_.logical is None:
         return value
-    return bytes.fromhex(value) if type_.is_binary else value.replace(tzinfo=None)
+    match type_.logical:
+        case Kind.BINARY:
+            return bytes.fromhex(value)
+        case Kind.TIMESTAMP_NTZ:
+            return value.replace(tzinfo=None)
+        case Kind.DURATION:
+            return timedelta(microseconds=value)
+        case _:
+            return value
 
 
 def quote_text(text: str) -> str:
@@ -355,6 +378,15 @@ def _timestamp(text: str, type_: Type) -> datetime:
         raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
 
 
+def _interval(text: str, type_: Type) -> Value:
+    try:
+        return from_stored(read_interval(text, type_.fields), type_)  # type: ignore[no-any-return]
+    except ValueError:
+        raise ValueError(_no_value(text, type_)) from None
+    except OverflowError:
+        raise ValueError(_out_of_range(text, type_)) from None
+
+
 def parse_base64(text: str) -> bytes:
     """Return the bytes of a text in Base64, in which JSON has them."""
     try:
@@ -380,9 +412,8 @@ def value_to_json(value: Value, type_: Type) -> Any:
         return value
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    return format_value(value, type_)
+    is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if is_number and not type_.is_interval else format_value(value, type_)
 
 
 def value_from_json(value: Any, type_: Type) -> Value:

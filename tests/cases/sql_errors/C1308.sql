@@ -12,4 +12,6 @@ select cast(a as decimal(5, 6)) from t
 
 select cast(b as date) from t
 
-select cast(a as interval day) from t
+select cast(a as interval) from t
+
+select cast(interval 1 day as double)

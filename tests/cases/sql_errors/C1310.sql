@@ -26,8 +26,6 @@ select array(1, 2)[0]
 
 select a from t union all by name select a from u
 
-select interval 1 day
-
 select s collate utf8_lcase from t
 
 select ts at time zone 'Europe/Berlin' from t

@@ -1,5 +1,3 @@
-select d - date '2026-01-01' from t
-
 select d + 1.5 from t
 
 select k + interval 1 day from t
@@ -8,7 +6,7 @@ select interval 1 day - d from t
 
 select ts + interval 1 fortnight from t
 
-select ts + interval 0.5 seconds from t
+select ts + interval '1 month 1 day' from t
 
 select ts + 1 from t
 

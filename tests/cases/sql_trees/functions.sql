@@ -55,3 +55,5 @@ select timestamp_millis(k), timestamp_micros(k), unix_micros(ts), unix_millis(ts
 select make_timestamp(2026, 1, k, 3, 4, 5.5), make_timestamp_ltz(2026, 1, k, 3, 4, 5, 'Asia/Tokyo'), try_make_timestamp(2026, 1, k, 3, 4, 5), try_make_timestamp_ltz(2026, 1, k, 3, 4, 5), to_timestamp_ltz(s), try_to_date(s), try_to_timestamp(s, 'yyyy'), to_char(d, 'yyyy'), to_varchar(ts, 'HH') from t
 
 select exp(f), expm1(f), ln(f), log(f), log(2, f), log2(f), log10(k), log1p(f), cbrt(f), hypot(f, 1), sinh(f), cosh(f), tanh(f), asinh(f), acosh(f), atanh(f), sin(f), cos(f), tan(f), cot(f), sec(f), csc(f), asin(f), acos(f), atan(f), atan2(f, 1), sqrt(m) from t
+
+select ts - d, d - date '2026-01-01', interval 1 day + interval 2 hours, d + make_dt_interval(k, 1, 2, 3.5), ts - make_ym_interval(k), make_dt_interval(k) * 1.5, make_ym_interval(1, k) / 3, extract(MONTH FROM make_ym_interval(k)), cast(s as interval hour to minute), cast(interval '1 02:03:04' day to second as string), cast(make_dt_interval(k) as interval day), d + (d - date '2026-01-01') from t

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import product
@@ -19,7 +19,9 @@ from corollary.core.types import (
     BINARY,
     BOOL,
     DATE,
+    DURATION,
     FLOAT,
+    MONTHS,
     NUMBER,
     PRIMITIVES,
     SYMBOL,
@@ -44,7 +46,20 @@ DECIMALS = tuple(
     decimal(*digits) for digits in ((12, 2), (18, 3), (19, 2), (28, 10), (38, 2), (38, 38))
 )
 
-TYPES = (SYMBOL, NUMBER, UNSIGNED, FLOAT, *DECIMALS, BOOL, DATE, TIMESTAMP, TIMESTAMP_NTZ, BINARY)
+TYPES = (
+    SYMBOL,
+    NUMBER,
+    UNSIGNED,
+    FLOAT,
+    *DECIMALS,
+    BOOL,
+    DATE,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    BINARY,
+    DURATION,
+    MONTHS,
+)
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
 
@@ -66,6 +81,8 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     FLOAT: (0.0, 1.0, -1.0, 0.1, -2.5, 1e16, 1e-5, 5e-324, 1e308, -1e308, *SPECIAL_FLOATS),
     **{type_: _decimals(type_) for type_ in DECIMALS},
     BOOL: (True, False),
+    DURATION: tuple(timedelta(microseconds=each) for each in (0, -1, 86_400_000_000, 2**63 - 1)),
+    MONTHS: (0, 1, -13, 2**31 - 1),
     BINARY: (b"", b"\0", b"a", b"a\0", b"\x7f", b"\x80", b"\xff", b"abc"),
     DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
     TIMESTAMP_NTZ: tuple(

@@ -17,7 +17,7 @@ Horn clauses it is exact.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import chain, count
 from typing import TYPE_CHECKING
@@ -173,6 +173,8 @@ _VALUES: dict[Kind, list[Value]] = {
     Kind.DATE: [date(2026, 1, day) for day in (1, 2, 3)],
     Kind.TIMESTAMP_NTZ: [datetime(2026, 1, day) for day in (1, 2, 3)],  # noqa: DTZ001 - of no zone
     Kind.BINARY: [b"", b"a", b"b"],
+    Kind.DURATION: [timedelta(day) for day in (0, 1, 2)],
+    Kind.MONTHS: [0, 1, 2],
     Kind.TIMESTAMP: [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)],
 }
 

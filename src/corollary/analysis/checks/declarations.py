@@ -261,7 +261,7 @@ def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]
             suggest_name(name.name, _PRIMITIVE_TYPES | declared)
             or f"declare it, as in `.type {name.name} <: symbol`",
         )
-    elif name.digits is not None:
+    elif name.digits is not None and resolve_type(name, {}) is None:
         yield Diagnostic(
             "C0216", f"Type `{name.name}` has no digits.", name.span, f"write `{name.name}`"
         )

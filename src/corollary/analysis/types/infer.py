@@ -31,7 +31,15 @@ from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
 from corollary.core.states import State
 from corollary.core.types import BINARY, DECIMAL_MAX_DIGITS, NIL, NUMBER, Type, decimal
-from corollary.core.values import SCALARS, decimal_value, is_decimal, parse_value, unscaled_integer
+from corollary.core.values import (
+    SCALARS,
+    decimal_value,
+    from_stored,
+    is_decimal,
+    is_value,
+    parse_value,
+    unscaled_integer,
+)
 from corollary.core.windows import WINDOW, window_of
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
@@ -171,7 +179,7 @@ class _ClauseAnnotator:
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
-            if made.name in ("from_hex", "to_local") and isinstance(arguments[0], logic.Constant):
+            if made.name in _CONSTANTS and isinstance(arguments[0], logic.Constant):
                 return _logical(made, arguments[0]), may_be_null
             return made, may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
@@ -281,8 +289,17 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     return type_
 
 
+_CONSTANTS = frozenset({"from_hex", "to_local", "to_duration", "to_months"})
+"""The functors by which constants of logical types are written."""
+
+
 def _logical(term: logic.Functor, stored: logic.Constant) -> logic.Term:
     """Return a constant of a logical type; what is none of it fails where it is computed."""
+    if isinstance(stored.value, int):
+        assert term.type is not None
+        value = from_stored(stored.value, term.type)
+        is_one = is_value(value, term.type)
+        return logic.Constant(value, term.type, term.span) if is_one else term
     if isinstance(stored.value, datetime):
         return logic.Constant(stored.value.replace(tzinfo=None), term.type, term.span)
     try:

@@ -7,7 +7,13 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Sequence
 
-from corollary.core.functors.conversions import casts, conversions, internal, local_times
+from corollary.core.functors.conversions import (
+    casts,
+    conversions,
+    internal,
+    intervals,
+    stored_alike,
+)
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
@@ -21,7 +27,7 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, local_times, casts, internal),
+        *(binaries, stored_alike, casts, intervals, internal),
     )
     for spec in family()
 }

@@ -120,8 +120,8 @@ def conversions() -> Iterable[FunctorSpec]:
     )
 
 
-def local_times() -> Iterable[FunctorSpec]:
-    """Yield the conversions between times with and without a zone, which are stored alike."""
+def stored_alike() -> Iterable[FunctorSpec]:
+    """Yield the conversions between types that are stored alike."""
     base = partial(define, section="conversions")
     yield base(
         "to_local(t: timestamp) -> timestamp_ntz", "the time in UTC without its zone", exact="t"
@@ -129,6 +129,17 @@ def local_times() -> Iterable[FunctorSpec]:
     yield base(
         "from_local(t: timestamp_ntz) -> timestamp", "the time taken to be in UTC", exact="t"
     )
+    yield base(
+        "to_duration(n: number) -> duration", "the interval of so many microseconds", exact="n"
+    )
+    yield base("to_microseconds(d: duration) -> number", "the microseconds of it", exact="d")
+    yield base(
+        "to_months(n: number) -> months",
+        "the interval of so many months, a number of 32 bits",
+        is_fallible=True,
+        exact="CASE WHEN n >= CAST('-2147483648' AS BIGINT) AND n <= 2147483647 THEN n END",
+    )
+    yield base("to_month_count(m: months) -> number", "the number of months", exact="m")
 
 
 def casts() -> Iterable[FunctorSpec]:
@@ -171,6 +182,20 @@ def casts() -> Iterable[FunctorSpec]:
         "a text: `1.0E10`, `2026-11-16 08:05:00.25`, a decimal with all its digits",
         is_fallible=False,
         exact=_TEXTS,
+    )
+
+
+def intervals() -> Iterable[FunctorSpec]:
+    """Yield the conversions between intervals and texts, with the fields of a literal."""
+    base = partial(define, section="casts")
+    yield base(
+        "format_interval(n: number, fields: symbol) -> symbol",
+        "months or microseconds as a text: `INTERVAL '1-3' YEAR TO MONTH`",
+    )
+    yield base(
+        "parse_interval(s: symbol, fields: symbol) -> number",
+        "the months or microseconds of a text: `1-3`, `INTERVAL '1 02:03:04.5' DAY TO SECOND`",
+        is_fallible=True,
     )
 
 

@@ -1,5 +1,7 @@
 """The types that SQL names: `INT`, `DECIMAL(12, 2)`, `STRING` …."""
 
+from contextlib import suppress
+
 from sqlglot import exp
 
 from corollary.core.types import (
@@ -14,6 +16,7 @@ from corollary.core.types import (
     TIMESTAMP_NTZ,
     Type,
     decimal,
+    interval,
 )
 from corollary.data_class import dataclass
 from corollary.errors import InputError
@@ -61,8 +64,13 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     written = text_of(node, file) or node.sql("spark")
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BINARY, BOOLEAN, "
-        "DATE, TIMESTAMP and TIMESTAMP_NTZ"
+        "DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH and INTERVAL DAY TO SECOND"
     )
+    if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
+        unit = node.this.args["unit"]
+        parts = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
+        with suppress(ValueError):
+            return ColumnType(interval(" TO ".join(each.name.upper() for each in parts)))
     name = node.this.name if isinstance(node, exp.DataType) and node.this else ""
     digits = [each.name for each in node.expressions]
     unknown = {"this", "expressions", "nested"} | ({"kind"} if not node.args.get("kind") else set())
@@ -76,5 +84,7 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
         return _TYPES[name]
+    if name == "INTERVAL":
+        note = "name its fields: intervals of months and of days together cannot be compared"
     message = f"`{written}` is not a type that columns can have here."
     raise InputError.of("C1308", message, span_of(node, file), note)

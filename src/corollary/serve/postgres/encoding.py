@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import single_array, to_stored_column
+from corollary.core.arrow_buffers import bool_array, fixed_array
+from corollary.core.functors.times import DAY_MICROSECONDS
 from corollary.core.types import BINARY
 from corollary.data_class import dataclass
 from corollary.serve.postgres.messages import BINARY_FORMAT
@@ -23,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 EPOCH_DAYS = (date(2000, 1, 1) - date(1970, 1, 1)).days
 """PostgreSQL counts days and microseconds from 2000."""
-EPOCH_MICROSECONDS = EPOCH_DAYS * 86_400_000_000
+EPOCH_MICROSECONDS = EPOCH_DAYS * DAY_MICROSECONDS
 NUMERIC_BASE = 10_000
 NUMERIC_DIGITS = 4
 """A group of the binary form of numerics has four decimal digits."""
@@ -101,6 +103,8 @@ def text_column(array: pa.Array, zone: str) -> pa.Array:
         return pc.binary_join_element_wise(r"\x", pc.ascii_lower(digits), "")
     if pa.types.is_timestamp(kind):
         return _timestamp_text(array, zone)
+    if pa.types.is_duration(kind):
+        return _interval_text(array)
     return array if pa.types.is_large_string(kind) else pc.cast(array, pa.string())
 
 
@@ -136,6 +140,27 @@ def _timestamp_text(array: pa.Array, zone: str) -> pa.Array:
         end = "()$"
     text = pc.replace_substring_regex(text, rf"(\.[0-9]*[1-9])0+{end}", r"\1\2")
     return pc.replace_substring_regex(text, rf"\.0+{end}", r"\1")
+
+
+def _interval_text(array: pa.Array) -> pa.Array:
+    """Return intervals with days and a time, both of one sign: `-1 days -02:03:04.5`."""
+    amounts = _values(array, pa.int64())
+    days, rest = _days_and_rest(amounts)
+    clock = fixed_array(np.abs(rest), pa.time64("us")).cast(pa.string())
+    clock = pc.replace_substring_regex(clock, r"\.?0*$", "", max_replacements=1)
+    sign = pc.if_else(bool_array(amounts < 0), "-", "")
+    text = pc.binary_join_element_wise(sign, clock, "")
+    words = fixed_array(days, pa.int64()).cast(pa.string())
+    ending = pc.if_else(bool_array(days == 1), " day ", " days ")
+    words = pc.binary_join_element_wise(words, ending, "")
+    text = pc.if_else(bool_array(days == 0), text, pc.binary_join_element_wise(words, text, ""))
+    return pc.if_else(array.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _days_and_rest(amounts: Integers) -> tuple[Integers, Integers]:
+    """Return the days of microseconds and what is left, both with the sign of the amount."""
+    rest = np.fmod(amounts, DAY_MICROSECONDS)
+    return (amounts - rest) // DAY_MICROSECONDS, rest
 
 
 def _encoded_texts(array: pa.Array) -> EncodedColumn:
@@ -178,6 +203,10 @@ def _encode_binary(array: pa.Array) -> EncodedColumn:
     elif pa.types.is_timestamp(kind):
         moments = _values(array.cast(pa.timestamp("us", kind.tz)), pa.int64())
         big_endian = (moments - EPOCH_MICROSECONDS).astype(">i8")
+    elif pa.types.is_duration(kind):
+        days, rest = _days_and_rest(_values(array, pa.int64()))
+        big_endian = np.zeros(len(array), np.dtype([("us", ">i8"), ("days", ">i4"), ("m", ">i4")]))
+        big_endian["us"], big_endian["days"] = rest, days
     else:
         size = arrow_column_type(kind)[0].size
         wide = {pa.int8(): pa.int16(), pa.uint16(): pa.int32()}.get(kind, kind)

@@ -59,12 +59,13 @@ VARCHAR = WireType(1043, "varchar", "character varying", -1, 1015, "S")
 DATE = WireType(1082, "date", "date", 4, 1182, "D")
 TIMESTAMP = WireType(1114, "timestamp", "timestamp without time zone", 8, 1115, "D")
 TIMESTAMPTZ = WireType(1184, "timestamptz", "timestamp with time zone", 8, 1185, "D")
+INTERVAL = WireType(1186, "interval", "interval", 16, 1187, "T")
 NUMERIC = WireType(1700, "numeric", "numeric", -1, 1231, "N")
 REGCLASS = WireType(2205, "regclass", "regclass", 4, 2210, "N")
 
 SCALAR_TYPES = (
     *(BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4, REGPROC, TEXT, OID, FLOAT4, FLOAT8, UNKNOWN),
-    *(BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, REGCLASS),
+    *(BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
 )
 BY_OID = {each.oid: each for each in SCALAR_TYPES}
 BY_NAME = {each.name: each for each in SCALAR_TYPES}
@@ -111,6 +112,7 @@ _BY_ARROW: dict[pa.DataType, WireType] = {
     pa.binary(): BYTEA,
     pa.large_binary(): BYTEA,
     pa.date32(): DATE,
+    pa.duration("us"): INTERVAL,
     pa.null(): TEXT,
 }
 

@@ -40,7 +40,8 @@ def statistics_of(rows: pa.Table) -> str:
     bounds = {
         name: _bounds(column)
         for name, column in columns.items()
-        if column.null_count < len(column) and not pa.types.is_binary(column.type)
+        if column.null_count < len(column)
+        and not (pa.types.is_binary(column.type) or pa.types.is_duration(column.type))
     }
     parts = {
         "numRecords": str(rows.num_rows),

@@ -78,6 +78,10 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return bool(pa.types.is_timestamp(found))
         case Kind.TIMESTAMP_NTZ:
             return bool(pa.types.is_timestamp(found)) and found.tz is None
+        case Kind.DURATION:  # Spark writes their microseconds
+            return bool(pa.types.is_duration(found) or pa.types.is_integer(found))
+        case Kind.MONTHS:
+            return bool(pa.types.is_integer(found))
         case Kind.BINARY:
             return found in {pa.binary(), pa.large_binary(), pa.binary_view()} or bool(
                 pa.types.is_fixed_size_binary(found)
@@ -233,7 +237,17 @@ def _from_json(value: object, type_: Type) -> Value:
                 return found
         case Kind.DECIMAL, (int() | Decimal()):
             return parse_value(_digits(value), type_)
-        case ((Kind.DECIMAL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ), str()):
+        case (
+            (
+                Kind.DECIMAL
+                | Kind.DATE
+                | Kind.TIMESTAMP
+                | Kind.TIMESTAMP_NTZ
+                | Kind.DURATION
+                | Kind.MONTHS
+            ),
+            str(),
+        ):
             return parse_value(value, type_.with_null(False))
         case Kind.BINARY, str():
             return parse_base64(value)

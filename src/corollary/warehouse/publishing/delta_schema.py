@@ -3,6 +3,7 @@
 | type | Delta |
 |---|---|
 | unsigned | decimal(20,0), as Delta has no unsigned integers |
+| duration, months | long, integer: the microseconds, the months; Delta has no intervals |
 | the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
 | no columns | a column `holds`, with one row that is true, or none |
 
@@ -24,6 +25,7 @@ from corollary.core.program import Relation
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
 
 UNSIGNED = pa.decimal128(20, 0)
+_PUBLISHED = {pa.uint64(): UNSIGNED, pa.duration("us"): pa.int64()}
 NAME_MAX_CHARACTERS = 200
 """A longer directory name is truncated and gets a digest; file systems allow 255 bytes."""
 
@@ -37,7 +39,7 @@ def published_schema(relation: Relation) -> pa.Schema:
     if not relation.arity:
         return pa.schema([pa.field(HOLDS_COLUMN, pa.bool_(), nullable=False)])
     return pa.schema(
-        pa.field(name, UNSIGNED if field.type == pa.uint64() else field.type, field.nullable)
+        pa.field(name, _PUBLISHED.get(field.type, field.type), field.nullable)
         for name, field in zip(column_names(relation.columns), schema_of(relation), strict=True)
     )
 

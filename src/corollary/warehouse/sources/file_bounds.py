@@ -111,9 +111,12 @@ def _merged(one: Sequence[Any], other: Sequence[Any]) -> ColumnBounds:
     return [least, greatest, bool(one[2] or other[2])]
 
 
+_UNBOUNDED = (pa.types.is_floating, pa.types.is_binary, pa.types.is_duration)
+
+
 def _column_bounds(column: pa.ChunkedArray) -> ColumnBounds:
     type_ = column.type
-    if pa.types.is_floating(type_) or pa.types.is_binary(type_):
+    if any(is_kind(type_) for is_kind in _UNBOUNDED):
         return None
     has_null = bool(column.null_count)
     if pa.types.is_dictionary(type_):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -13,13 +14,16 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
 from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
     as_known,
     column_type,
     convert,
     integer,
+    interval_of,
     is_untyped,
     sized,
 )
+from corollary.frontends.sql.binder.values.intervals import scaled
 from corollary.frontends.sql.binder.values.operators import Site, connect, negate
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
@@ -27,6 +31,7 @@ from corollary.frontends.sql.query_tree import (
     ConstantValue,
     Expression,
     FunctionCall,
+    WindowCall,
 )
 
 AGGREGATES = {
@@ -80,7 +85,25 @@ def aggregate_call(
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
-    return replace(call, type=call.type.with_null(is_nullable))
+    return by_amount(replace(call, type=call.type.with_null(is_nullable)), context.site(node))
+
+
+_Call = TypeVar("_Call", AggregateCall, WindowCall)
+
+
+def by_amount(call: _Call, site: Site) -> Expression:
+    """Return a call; a sum or mean of intervals is one of their months or microseconds."""
+    type_ = call.arguments[0].type if call.name in ("sum", "avg") else NUMBER
+    if not type_.is_interval:
+        return call
+    is_nullable = call.type.nullable
+    amounts = tuple(map(amount_of, call.arguments))
+    total = replace(call, name="sum", arguments=amounts, type=NUMBER.with_null(is_nullable))
+    found = interval_of(total, type_, call.span)
+    if call.name == "sum":
+        return found
+    count = replace(call, name="count", arguments=amounts, type=NUMBER)
+    return scaled("/", interval_of(total, type_, call.span), count, site)
 
 
 def read_aggregate(
@@ -137,6 +160,8 @@ def _arguments(
     if name in _CONDITIONS:
         return tuple(fitted(value, TRUTH, site) for value in values)
     if name in ("sum", "avg", "mean"):
+        if values[0].type.is_interval:
+            return (values[0],)
         # Spark reads a NULL without a type as DOUBLE.
         return (convert(values[0], FLOAT) if is_untyped(values[0]) else numeric(values[0], site),)
     if name == "count":

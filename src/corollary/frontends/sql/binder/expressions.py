@@ -7,18 +7,17 @@ other argument, and any other node, is refused.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from sqlglot import exp
 
 from corollary.core.engine import check_deadline
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
-from corollary.core.types import BOOL, DATE, NUMBER, SYMBOL, Type
+from corollary.core.types import BOOL, DATE, SYMBOL, Type
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.names import resolve_column
-from corollary.frontends.sql.binder.session import UNTYPED, type_name
+from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.binder.special_calls import (
     SPECIAL_CALLS,
     SPECIAL_NODES,
@@ -27,11 +26,9 @@ from corollary.frontends.sql.binder.special_calls import (
 )
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.conversions import common_type, convert, is_untyped
-from corollary.frontends.sql.binder.values.intervals import find_interval, moved
+from corollary.frontends.sql.binder.values.intervals import combine, interval_literal
 from corollary.frontends.sql.binder.values.operators import (
-    Site,
     aligned,
-    arithmetic,
     choose,
     compare,
     condition,
@@ -166,6 +163,9 @@ class ExpressionBinder(ExpressionContext):
             return ConstantValue(None, types[name], span)
         return UnknownValue(None, UNTYPED, span, settle=partial(types.setdefault, name))
 
+    def _visit_interval(self, node: exp.Interval) -> Expression:
+        return interval_literal(node, self.session)
+
     def _visit_currentdate(self, node: exp.CurrentDate) -> Expression:
         self.session.check(node)
         return FunctionCall("today", (), DATE, self.session.span(node))
@@ -178,50 +178,13 @@ class ExpressionBinder(ExpressionContext):
     def _arithmetic(self, node: exp.Expr, sign: str) -> Expression:
         self.session.check(node, "this", "expression", "typed", "safe")
         left, right = node.this, node.args["expression"]
-        if sign in "+-":
-            for part, other, is_right in ((right, left, True), (left, right, False)):
-                interval = find_interval(part, self.session)
-                if interval is not None:
-                    return self._moved(node, other, interval, sign, is_right)
         site = self.site(node, left, right)
         one, two = self.bind(left), self.bind(right)
-        if sign in "+-" and one.type.is_time:
-            return self._date_arithmetic(sign, one, two, site)
-        if sign == "+" and two.type.is_date:
-            return self._date_arithmetic(sign, two, one, site)
         unknown = self.session.unknown
         if sign == "/" and unknown is not None and _are_integers(one, two):
             unknown.divisions.add((offsets_of(right) or (-1,))[0])
             sign = "DIV"
-        return arithmetic(sign, one, two, site)
-
-    def _moved(
-        self, node: exp.Expr, other: exp.Expr, interval: Any, sign: str, is_right: bool
-    ) -> Expression:
-        if find_interval(other, self.session) is not None:
-            raise self.session.unsupported(node)
-        if sign == "-" and not is_right:
-            message = "Nothing can be taken away from an interval but an interval."
-            raise self.session.error("C1319", message, node, "write the date or timestamp first")
-        return moved(self.bind(other), interval, sign == "-", self.site(node, other))
-
-    @staticmethod
-    def _date_arithmetic(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
-        if isinstance(other, UnknownValue) and sign == "-":
-            other = other.as_type(day.type)  # as PostgreSQL does, which has no days without a type
-        if other.type.is_time and sign == "-":
-            note = "write `datediff(a, b)` for days, `timestampdiff(SECOND, b, a)` for seconds"
-            raise site.error(
-                "C1319", "The difference would be an interval, which is no value here.", note
-            )
-        if day.type.is_date and (other.type.is_number or is_untyped(other)):
-            other = convert(other, NUMBER.with_null(other.type.nullable))
-            days = other if sign == "+" else negative(other, site)
-            nullable = day.type.nullable or days.type.nullable
-            return FunctionCall("add_days", (day, days), DATE.with_null(nullable), site.span)
-        found = type_name(other.type)
-        message = f"{type_name(day.type)} and {found} cannot be added or subtracted."
-        raise site.error("C1319", message, "add an interval, as in `x + INTERVAL 1 DAY`")
+        return combine(sign, one, two, site)
 
     def _visit_neg(self, node: exp.Neg) -> Expression:
         self.session.check(node, "this")

@@ -63,7 +63,8 @@ def _deepened(reference: ColumnReference, level: int) -> ColumnReference:
 
 def _is_same(one: Type, other: Type) -> bool:
     has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
-    return one.precision >= 0 and one.domain == other.domain and has_room
+    is_alike = one.domain == other.domain and one.logical is other.logical
+    return one.precision >= 0 and is_alike and has_room
 
 
 def _converted(
@@ -71,7 +72,9 @@ def _converted(
 ) -> tuple[QueryColumn, Expression]:
     found = convert(expression, type_)
     nullable = column.type.nullable or is_untyped(expression)
-    digits = max(type_.precision, column.type.precision)
+    digits = type_.precision
+    if not type_.is_interval:
+        digits = max(digits, column.type.precision)
     same = replace(column.type, bits=type_.bits) if _is_same(column.type, type_) else type_
     return replace(column, type=replace(same, nullable=nullable, precision=digits)), found
 

@@ -10,6 +10,7 @@ from corollary.core.functors.spec import WHOLE
 from corollary.core.types import BOOL, FLOAT, INT, NUMBER
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,
+    by_amount,
     counts_nothing,
     filtered,
     read_aggregate,
@@ -112,7 +113,8 @@ def _aggregate(
     # A frame without the present row may be empty.
     if found.name != "count" and frame is not None and not _has_current(frame):
         type_ = type_.with_null(True)
-    return WindowCall(found.name, arguments, partition, order, frame, type_, site.span)
+    made = WindowCall(found.name, arguments, partition, order, frame, type_, site.span)
+    return by_amount(made, site)
 
 
 def _is_whole(frame: WindowFrame) -> bool:

@@ -200,6 +200,8 @@ class ViewDraft:
         match term:
             case Variable():
                 return Variable(self.resolve(term).name)
+            case Constant(value=int(value), type=Type(is_interval=True)):
+                return Functor("to_months", (Constant(value),))
             case Constant(value=value):
                 return Constant(value)
             case Functor(name=name, arguments=arguments):

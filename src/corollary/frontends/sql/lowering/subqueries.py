@@ -324,5 +324,11 @@ def _fault(type_: Type) -> Term:
             return Functor("to_decimal", (text, Constant(type_.scale)))
         case Kind.BOOL:
             return Functor("eq", (Functor("to_number", (text,)), ONE))
+        case Kind.BINARY:
+            return Functor("from_hex", (text,))
+        case Kind.TIMESTAMP_NTZ:
+            return Functor("to_local", (Functor("to_timestamp", (text,)),))
+        case Kind.DURATION | Kind.MONTHS:
+            return Functor(f"to_{type_.logical_kind}", (Functor("to_number", (text,)),))
         case _:
             return Functor(f"to_{type_.logical_kind}", (text,))

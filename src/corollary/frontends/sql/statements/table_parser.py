@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from corollary.core.spark_times import SIZES
 from corollary.errors import InputError
 from corollary.frontends.sql.column_types import read_type
 from corollary.frontends.sql.parse import parse_condition, parse_type
@@ -258,6 +259,10 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
         cursor.fail("the type of a column")
     cursor.position += 1
     inside = cursor.bracketed() if cursor.is_next("(") else []
+    if word == "INTERVAL" and cursor.word() in SIZES:
+        cursor.position += 1
+        if cursor.accept("TO"):
+            cursor.position += 1
     tokens = cursor.tokens[start : cursor.position]
     if word in _CURES:
         text = f"`{word}` is not a type that columns can have here."
@@ -270,7 +275,8 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
             raise InputError.of(
                 "C1362", f"`{word}` has one length, 1 or more.", span, "write `VARCHAR(20)`"
             )
-    written = "".join(token.text.upper() for token in tokens)
+    separator = " " if found.type.is_interval else ""
+    written = separator.join(token.text.upper() for token in tokens)
     bits = found.bits if found.type.is_number else 0
     type_ = replace(found.type, nullable=True, bits=bits)
     return DeclaredType(type_, written, found.bits, length)

@@ -240,7 +240,8 @@ def _assigned(
         return value
     is_numeric = given.logical_kind in NUMERIC and wanted.logical_kind in NUMERIC
     is_moment = given.is_time and wanted.is_time
-    is_fitting = is_numeric or is_moment or wanted.is_symbol
+    is_interval = wanted.is_interval and given.logical is wanted.logical
+    is_fitting = is_numeric or is_moment or is_interval or wanted.is_symbol
     found = cast(value, wanted.with_null(False), 64) if is_fitting else None
     if found is None:
         raise InputError.of(

@@ -11,10 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
-from corollary.core.spark_times import BLANKS, read_day, read_local, read_moment
+from corollary.core.spark_times import (
+    BLANKS,
+    format_interval,
+    read_day,
+    read_interval,
+    read_local,
+    read_moment,
+)
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
+from corollary.engines.local.evaluation.arithmetic import (
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Operand,
+    Result,
+)
 from corollary.engines.local.evaluation.decimals import round_half_up
 from corollary.engines.local.evaluation.text_functions import (
     FEW_ROWS,
@@ -157,14 +169,27 @@ def _show_value(value: Any, type_: Type) -> str:
 
 def _show(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     ((values, source),) = operands
-    match source.kind:
-        case Kind.SYMBOL:
+    match source.logical_kind:
+        case Kind.SYMBOL | Kind.RECORD | Kind.BINARY:
             return values, []
         case Kind.NUMBER:
             return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []
         case _:
             (found,), rows = distinct_rows([values])
             return spread_rows(Texts.of([_show_value(each, source) for each in found]), rows), []
+
+
+def _to_months(operands: list[Operand], type_: Type) -> Result:
+    low, high = type_.spec.bounds
+    outside = (operands[0][0] < low) | (operands[0][0] > high)
+    return operands[0][0], [(outside, OVERFLOW)] if outside.any() else []
+
+
+def _format_interval(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    (amounts, _), (fields, _) = operands
+    (found,), rows = distinct_rows([amounts])
+    texts = [format_interval(int(each), str(fields[0])) for each in found]
+    return spread_rows(Texts.of(texts), rows), []
 
 
 CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
@@ -175,7 +200,14 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_day": _parse(_native(read_day)),
     "parse_moment": _parse(_native(read_moment)),
     "parse_local": _parse(_native(read_local)),
-    "to_local": lambda operands, _: (operands[0][0], []),
-    "from_local": lambda operands, _: (operands[0][0], []),
+    **dict.fromkeys(
+        ("to_local", "from_local", "to_duration", "to_microseconds", "to_month_count"),
+        lambda operands, _: (operands[0][0], []),
+    ),
+    "to_months": _to_months,
+    "format_interval": _format_interval,
+    "parse_interval": lambda operands, type_: _parse(
+        lambda text, _: read_interval(text, str(operands[1][0][0]))
+    )(operands, type_),
     "show": _show,
 }

@@ -25,18 +25,21 @@ from corollary.frontends.sql.binder.functions.arguments import (
 )
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
     bits_of,
     call,
     common_type,
     convert,
     decimal_of,
     integer,
+    interval_of,
     is_untyped,
     sized,
     to_decimal,
     within,
     zero_of,
 )
+from corollary.frontends.sql.binder.values.intervals import combine
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     aligned,
@@ -53,13 +56,18 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression, Functi
 
 
 def _absolute(arguments: list[Expression], site: Site) -> Expression:
-    value = numeric(arguments[0], site)
+    value = arguments[0]
+    if value.type.is_interval:
+        return interval_of(_absolute([amount_of(value)], site), value.type, site.span)
+    value = numeric(value, site)
     found = call("abs", (value,), replace(value.type, nullable=False, bits=0), site.span)
     return within(found, bits_of(value)) if value.type.is_number else found
 
 
 def _sign(arguments: list[Expression], site: Site) -> Expression:
-    value = convert(numeric(arguments[0], site), FLOAT)
+    value = arguments[0]
+    value = amount_of(value) if value.type.is_interval else numeric(value, site)
+    value = convert(value, FLOAT)
     if isinstance(value, ConstantValue) and isinstance(value.value, float):
         return ConstantValue(float((value.value > 0) - (value.value < 0)), FLOAT, site.span)
     return call("sign", (value,), FLOAT, site.span)
@@ -129,7 +137,7 @@ def _shift(functor: str) -> SqlFunction:
 
 def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
-        found = arithmetic(sign, arguments[0], arguments[1], site)
+        found = combine(sign, arguments[0], arguments[1], site)
         return attempt(found, arguments, site) if is_try else found
 
     return SqlFunction(2, 2, build)
@@ -151,6 +159,8 @@ def _negative(arguments: list[Expression], site: Site) -> Expression:
 
 def _positive(arguments: list[Expression], site: Site) -> Expression:
     type_ = arguments[0].type
+    if type_.is_interval:
+        return arguments[0]
     if type_.logical_kind not in NUMERIC and not type_.is_symbol:
         message = f"`+` does not take {type_name(type_)}."
         raise site.error("C1307", message, "leave it out")

@@ -29,6 +29,10 @@ _CLOCK = ("changes while nothing else does", "use `current_date`, the day that `
 _ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
 _LIST = ("would be a list, which no column can hold", "keep one row for each element")
 _STATE = ("tells about the session, not about the data", "leave it out")
+_MIXED = (
+    "would have months and days together, which cannot be compared",
+    "use `make_ym_interval` and `make_dt_interval`",
+)
 _CODE = ("depends on keys and chance", "encrypt the data outside, and insert it")
 _FORMAT = ("reads or writes a format of its own", "load files of that format, or keep columns")
 _VARIANT = ("would be a VARIANT, which cannot be compared", "keep a column for each part")
@@ -72,6 +76,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("is_variant_null", "is_valid_variant"), _VARIANT),
     **dict.fromkeys(("schema_of_variant", "schema_of_variant_agg"), _VARIANT),
     **dict.fromkeys(("format_string", "printf"), _FORMATTED),
+    **dict.fromkeys(("make_interval", "try_make_interval"), _MIXED),
     "unix_nanos": ("counts parts that no timestamp here has", "use `unix_micros`"),
 }
 """Functions of Spark that are refused: the reason, and what to do."""

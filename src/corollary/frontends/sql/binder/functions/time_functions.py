@@ -5,7 +5,8 @@ from decimal import Decimal
 
 from corollary.core.functors.catalog import functor_of_sql
 from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
-from corollary.core.types import DATE, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
+from corollary.core.spark_times import SIZES
+from corollary.core.types import DATE, DURATION, MONTHS, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
     expressions_of,
@@ -18,10 +19,12 @@ from corollary.frontends.sql.binder.values.conversions import (
     EPOCH,
     call,
     integer,
+    interval_of,
     sized,
     to_decimal,
 )
-from corollary.frontends.sql.binder.values.operators import Site, attempt
+from corollary.frontends.sql.binder.values.intervals import interval_part
+from corollary.frontends.sql.binder.values.operators import Site, attempt, rounded
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 from corollary.sqlgen.templates import TIME_PATTERNS
 
@@ -103,6 +106,8 @@ PARTS = {
 def date_part(part: str, value: Expression, site: Site) -> Expression:
     """Return `extract(part FROM value)`."""
     name = PARTS.get(part.upper())
+    if name is not None and value.type.is_interval:
+        return interval_part(name.upper().removesuffix("S_WITH_FRACTION"), value, site)
     if name is None:
         message = f"`{part}` is not a part of a time that is known here."
         raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
@@ -221,6 +226,25 @@ def _make_timestamp(arguments: list[Expression], site: Site) -> Expression:
     return call("to_utc", (found, fitted(arguments[6], TEXT, site)), TIMESTAMP, site.span)
 
 
+def _make_interval(sizes: tuple[int, ...], type_: Type) -> SqlFunction:
+    """Return the function that adds up counts of units; seconds have fractions."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        found: Expression = integer(0)
+        for size, each in zip(sizes, arguments, strict=False):
+            if size == SIZES["SECOND"]:
+                exact = to_decimal(numeric(each, site), 6, 18)
+                part = rounded("*", exact, integer(size), decimal(24, 0), site.span)
+                part = call("to_integer", (part, integer(64)), NUMBER, site.span)
+            else:
+                count = call("to_integer", (fitted(each, WHOLE, site), integer(32)), NUMBER)
+                part = call("*", (count, integer(size)), NUMBER, site.span)
+            found = call("+", (found, part), NUMBER, site.span)
+        return interval_of(found, type_, site.span)
+
+    return SqlFunction(0, len(sizes), build)
+
+
 def _unix_timestamp(arguments: list[Expression], site: Site) -> Expression:
     """`unix_timestamp(time, format)`: seconds, cut off toward 1970; the clock is refused."""
     if not arguments:
@@ -306,6 +330,8 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
     "from_unixtime": SqlFunction(1, 2, _from_unixtime),
     "next_day": SqlFunction(2, 2, _next_day),
+    "make_dt_interval": _make_interval(tuple(SIZES.values())[2:], DURATION),
+    "make_ym_interval": _make_interval(tuple(SIZES.values())[:2], MONTHS),
     **dict.fromkeys(("current_date", "curdate"), SqlFunction(0, 0, _today)),
 }
 """The functions on dates and timestamps, by their names in Spark."""

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
 
 from corollary.core.logic import Value
+from corollary.core.spark_times import SIZES, names_of, unit_of
 from corollary.core.types import (
     BINARY,
     BOOL,
@@ -24,7 +25,9 @@ from corollary.core.types import (
     Kind,
     Type,
     decimal,
+    interval,
 )
+from corollary.core.values import from_stored, to_stored
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -133,7 +136,7 @@ def wider(left: Type, right: Type) -> Type | None:
     if kinds <= NUMERIC:
         return _wider_number(left, right).with_null(nullable)
     if len(kinds) == 1:
-        return left.with_null(nullable)
+        return (_wider_interval(left, right) if left.is_interval else left).with_null(nullable)
     if left.is_time and right.is_time:
         has_zone = Kind.TIMESTAMP in kinds
         return (TIMESTAMP if has_zone else TIMESTAMP_NTZ).with_null(nullable)
@@ -152,8 +155,15 @@ def _read_type(beside: Type) -> Type | None:
             return FLOAT
         case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return beside
-        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD:
+        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
             return None
+
+
+def _wider_interval(left: Type, right: Type) -> Type:
+    """Return the type with the fields from the first to the last of both."""
+    both = {*names_of(left.fields), *names_of(right.fields)}
+    names = [each for each in SIZES if each in both]
+    return interval(" TO ".join(dict.fromkeys((names[0], names[-1]))))
 
 
 def _wider_number(left: Type, right: Type) -> Type:
@@ -205,6 +215,8 @@ def convert(expression: Expression, type_: Type) -> Expression:
     if is_untyped(expression):
         return ConstantValue(None, type_.with_null(True), expression.span)
     if found.domain == type_.domain and found.logical is type_.logical:
+        if found.is_interval and found.fields != type_.fields:
+            return interval_of(amount_of(expression), type_, expression.span)
         is_wider = found.is_number and bits_of(expression) > (type_.bits or 64)
         return within(expression, type_.bits) if is_wider else expression
     if found.is_symbol:
@@ -229,8 +241,9 @@ def convert(expression: Expression, type_: Type) -> Expression:
                 return ConstantValue(midnight, TIMESTAMP, span)
             return call("to_timestamp", (expression,), TIMESTAMP, span)
         case Kind.SYMBOL:
-            functor = "from_utf8" if found.is_binary else "show"
-            return call(functor, (expression,), SYMBOL, span)
+            text = cast(expression, SYMBOL, 64)
+            assert text is not None
+            return text
         case _:
             raise AssertionError(f"{found} never becomes {type_} by itself")
 
@@ -268,6 +281,9 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
         case Kind.SYMBOL | Kind.RECORD:
             if kind is Kind.BINARY:
                 return call("from_utf8", (expression,), SYMBOL, span)
+            if expression.type.is_interval:
+                fields = constant(expression.type.fields, SYMBOL)
+                return call("format_interval", (amount_of(expression), fields), SYMBOL, span)
             is_text = kind is Kind.SYMBOL and expression.type.record is None
             return expression if is_text else call("show", (expression,), SYMBOL, span)
         case Kind.NUMBER:
@@ -292,8 +308,60 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             if kind is Kind.SYMBOL and expression.type.record is None:
                 return _to_binary(expression)
             return expression if kind is Kind.BINARY else None
+        case Kind.DURATION | Kind.MONTHS:
+            return _to_interval(expression, target)
         case Kind.UNSIGNED:
             return None
+
+
+def amount_of(value: Expression) -> Expression:
+    """Return the months or microseconds of an interval."""
+    if isinstance(value, ConstantValue):
+        return ConstantValue(to_stored(value.value), NUMBER.with_null(value.type.nullable))
+    if isinstance(value, FunctionCall) and value.functor == "to_duration":
+        return value.arguments[0]
+    is_months = value.type.logical is Kind.MONTHS
+    return call("to_month_count" if is_months else "to_microseconds", (value,), NUMBER, value.span)
+
+
+def interval_of(amount: Expression, type_: Type, span: Span | None = None) -> Expression:
+    """Return the interval of so many months or microseconds."""
+    plain, is_months = type_.with_null(False), type_.logical is Kind.MONTHS
+    if isinstance(amount, ConstantValue):
+        value = amount.value
+        if value is None or fits_bits(value, 32 if is_months else 64):
+            return ConstantValue(from_stored(value, plain), plain.with_null(value is None), span)
+    return call("to_months" if is_months else "to_duration", (amount,), plain, span)
+
+
+def _to_interval(expression: Expression, target: Type) -> Expression | None:
+    """Return a text, an interval or a number of the last field as an interval."""
+    span, unit = expression.span, unit_of(target.fields)
+    size = integer(SIZES[names_of(target.fields)[-1]])
+    match expression.type.logical_kind:
+        case Kind.SYMBOL:
+            fields = constant(target.fields, SYMBOL)
+            amount: Expression = call("parse_interval", (expression, fields), NUMBER, span)
+        case kind if kind is target.logical_kind:
+            amount = amount_of(expression)
+            if unit > unit_of(expression.type.fields):
+                rest = call("rem", (amount, integer(unit)), NUMBER, span)
+                amount = call("-", (amount, rest), NUMBER, span)
+        case Kind.NUMBER:
+            amount = call("*", (expression, size), NUMBER, span)
+        case Kind.DECIMAL:
+            both = (expression, to_decimal(size, 1, 20), integer(0))
+            product = call("multiply", both, decimal(DECIMAL_MAX_DIGITS, 0), span)
+            amount = call("to_integer", (product, integer(64)), NUMBER, span)
+        case _:
+            return None
+    return interval_of(amount, target, span)
+
+
+def _last_fields(value: Expression) -> Expression:
+    """Return how many of its last field an interval has, cut off toward zero."""
+    size = integer(SIZES[names_of(value.type.fields)[-1]])
+    return call("/", (amount_of(value), size), NUMBER, value.span)
 
 
 _TIME_READERS = {
@@ -340,6 +408,8 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             second = call("start_of_second", (expression,), TIMESTAMP, span)
             start = constant(EPOCH, TIMESTAMP)
             found = call("seconds_between", (start, second), NUMBER, span)
+        case Kind.DURATION | Kind.MONTHS:
+            found = _last_fields(expression)
         case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
     return within(found, bits)
@@ -373,6 +443,12 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = to_decimal(expression, target.scale, target.precision)
             if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
+        case Kind.DURATION | Kind.MONTHS:
+            if expression.type.fields.endswith("SECOND"):
+                exact = to_decimal(amount_of(expression), 0, NUMBER_DIGITS)
+                both = (exact, constant(Decimal("1000000.0"), decimal(8, 1)), integer(6))
+                return _to_fitting_decimal(call("divide", both, decimal(25, 6), span), target)
+            return _to_fitting_decimal(_last_fields(expression), target)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return None
     return call("fit", (found, integer(target.precision)), result, span)
@@ -394,7 +470,7 @@ def _to_bool(expression: Expression) -> Expression | None:
         case Kind.NUMBER | Kind.UNSIGNED | Kind.FLOAT | Kind.DECIMAL:
             zero = zero_of(type_)
             return call("ne", (expression, zero), BOOL, span)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
+        case _:
             return None
 
 

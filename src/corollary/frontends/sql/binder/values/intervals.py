@@ -1,78 +1,70 @@
-"""Intervals: literals that are added to dates and timestamps; they are no values of their own."""
+"""Intervals: their literals and parts, and arithmetic with them and with dates and timestamps.
+
+An interval is computed by its number of months or microseconds, so that all of it is arithmetic of
+integers. Those of years and months do not mix with those of days and times.
+"""
 
 import calendar
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 
 from sqlglot import exp
 
-from corollary.core.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
-from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.session import BindingSession, type_name
-from corollary.frontends.sql.binder.values.conversions import call, convert, integer, is_untyped
-from corollary.frontends.sql.binder.values.operators import Site, unfit
-from corollary.frontends.sql.query_tree import ConstantValue, Expression
-
-_MONTHS = {"year": 12, "quarter": 3, "month": 1}
-_DAYS = {"week": 7, "day": 1}
-_MICROSECONDS = {
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1000,
-    "microsecond": 1,
-}
-_SECOND = 1_000_000
-_PART = re.compile(r"\s*([+-]?)\s*([0-9]+)(?:\.([0-9]{1,6}))?\s*([A-Za-z]+)")
-_NUMBER = re.compile(r"\s*([+-]?)([0-9]+)(?:\.([0-9]{1,6}))?\s*")
-_YEAR_TO_MONTH = re.compile(r"\s*([+-]?)([0-9]+)-([0-9]{1,2})\s*")
-_DAY_TO_SECOND = re.compile(
-    r"\s*([+-]?)(?:([0-9]+)\s+)?([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]{1,6}))?)?\s*"
+from corollary.core.spark_times import SIZES, names_of, read_interval
+from corollary.core.types import (
+    DATE,
+    DURATION,
+    FLOAT,
+    MONTHS,
+    NUMBER,
+    NUMERIC,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+    decimal,
+    interval,
 )
+from corollary.frontends.sql.binder.session import BindingSession, type_name
+from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
+    call,
+    convert,
+    fits_bits,
+    integer,
+    interval_of,
+    is_untyped,
+    wider,
+)
+from corollary.frontends.sql.binder.values.operators import (
+    SIGNS,
+    Site,
+    arithmetic,
+    mismatch,
+    negative,
+    rounded,
+    unfit,
+)
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, UnknownValue
+
+_UNITS = {
+    **{name: (name, 1) for name in SIZES},
+    "QUARTER": ("MONTH", 3),
+    "WEEK": ("DAY", 7),
+    "MILLISECOND": ("SECOND", 1000),
+    "MICROSECOND": ("SECOND", 1_000_000),
+}
+"""For each unit of literals the field that it is of; so many of those make it, or of it these."""
+
+_PART = re.compile(r"\s*([+-]?)\s*([0-9]+)(?:\.([0-9]{1,9}))?\s*([A-Za-z]+)\s*")
+_NUMBER = re.compile(r"\s*([+-]?)([0-9]+)(?:\.([0-9]{1,9}))?\s*")
+
+_Amount = tuple[int, Type]
+"""Months or microseconds, and the type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Months, days and microseconds; `has_time` if it was written with hours or less."""
-
-    months: int = 0
-    days: int = 0
-    microseconds: int = 0
-    has_time: bool = False
-
-    def __add__(self, other: "Interval") -> "Interval":
-        return Interval(
-            self.months + other.months,
-            self.days + other.days,
-            self.microseconds + other.microseconds,
-            self.has_time or other.has_time,
-        )
-
-    def __neg__(self) -> "Interval":
-        return Interval(-self.months, -self.days, -self.microseconds, self.has_time)
-
-
-def find_interval(node: exp.Expr, session: BindingSession) -> Interval | None:
-    """Return the interval that a node is; None if it is none."""
-    match node:
-        case exp.Paren():
-            return find_interval(node.this, session)
-        case exp.Neg():
-            inner = find_interval(node.this, session)
-            return None if inner is None else -inner
-        case exp.Add() | exp.Sub():
-            right = find_interval(node.args["expression"], session)
-            left = None if right is None else find_interval(node.this, session)
-            if left is None or right is None:
-                return None
-            return left + (right if isinstance(node, exp.Add) else -right)
-        case exp.Interval():
-            return _read(node, session)
-        case _:
-            return None
-
-
-def _read(node: exp.Interval, session: BindingSession) -> Interval:
+def interval_literal(node: exp.Interval, session: BindingSession) -> ConstantValue:
+    """Return the value of `INTERVAL '1' DAY`; several units are a sum of such."""
     session.check(node, "this", "unit")
     value, unit = node.this, node.args.get("unit")
     sign = 1
@@ -81,75 +73,151 @@ def _read(node: exp.Interval, session: BindingSession) -> Interval:
     found = None
     if isinstance(value, exp.Literal):
         if isinstance(unit, exp.IntervalSpan):
-            found = _span(value.this, unit.this.name.lower(), unit.args["expression"].name.lower())
+            fields = f"{unit.this.name} TO {unit.args['expression'].name}".upper()
+            found = _span(value.this, fields)
         elif unit is None:
             found = _several(value.this)
         else:
-            found = _one(value.this, unit.name)
-    if found is None:
+            part = _NUMBER.fullmatch(value.this)
+            found = part and _one(part[1], part[2], part[3], unit.name)
+    constant = None
+    if found:
+        made = interval_of(integer(sign * found[0]), found[1], session.span(node))
+        constant = made if isinstance(made, ConstantValue) else None
+    if constant is None:
         message = "This is not an interval that is known here."
         note = "write a literal, such as `INTERVAL 3 DAYS` or `INTERVAL '1-6' YEAR TO MONTH`"
         raise session.error("C1319", message, node, note)
-    return found if sign > 0 else -found
+    return constant
 
 
-def _one(text: str, unit: str) -> Interval | None:
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        return _several(f"{text} {unit}") if not text.strip()[:1].isalpha() else None
-    return _amount(found[1], found[2], found[3], unit)
+def _span(text: str, fields: str) -> _Amount | None:
+    try:
+        return read_interval(text.strip(), fields), interval(fields)
+    except (ValueError, OverflowError):
+        return None
 
 
-def _several(text: str) -> Interval | None:
-    total, at = Interval(), 0
-    text = text.strip().removeprefix("interval ").removeprefix("INTERVAL ")
+def _several(text: str) -> _Amount | None:
+    """Return the sum of the parts of `1 day 2 hours`."""
+    total: _Amount | None = None
+    at, text = 0, text.strip().removeprefix("interval ").removeprefix("INTERVAL ")
     while at < len(text):
         part = _PART.match(text, at)
-        amount = part and _amount(part[1], part[2], part[3], part[4])
-        if part is None or amount is None:
+        found = part and _one(part[1], part[2], part[3], part[4])
+        if not part or not found:
             return None
-        total, at = total + amount, part.end()
-        if not text[at:].strip():
-            break
-    return total if text else None
+        type_ = found[1] if total is None else wider(total[1], found[1])
+        if type_ is None:
+            return None
+        total, at = ((total[0] if total else 0) + found[0], type_), part.end()
+    return total
 
 
-def _amount(sign: str, whole: str, fraction: str | None, unit: str) -> Interval | None:
+def _one(sign: str, whole: str, fraction: str | None, unit: str) -> _Amount | None:
     """Return a number of units; only seconds have fractions."""
-    word = unit.lower().removesuffix("s")
-    number = int(whole) * (-1 if sign == "-" else 1)
-    if fraction is not None and word != "second":
+    word = unit.upper().removesuffix("S")
+    if word not in _UNITS or (fraction is not None and word != "SECOND"):
         return None
-    if word in _MONTHS:
-        return Interval(months=number * _MONTHS[word])
-    if word in _DAYS:
-        return Interval(days=number * _DAYS[word])
-    if word in _MICROSECONDS:
-        rest = int((fraction or "").ljust(6, "0")) * (-1 if sign == "-" else 1)
-        return Interval(microseconds=number * _MICROSECONDS[word] + rest, has_time=True)
-    return None
+    field, count = _UNITS[word]
+    size = SIZES[field] // count if field == "SECOND" else SIZES[field] * count
+    amount = int(whole) * size + int((fraction or "")[:6].ljust(6, "0"))
+    return -amount if sign == "-" else amount, interval(field)
 
 
-def _span(text: str, first: str, last: str) -> Interval | None:
-    months = _YEAR_TO_MONTH.fullmatch(text)
-    if months and (first, last) == ("year", "month"):
-        found = Interval(months=int(months[2]) * 12 + int(months[3]))
-        return -found if months[1] == "-" else found
-    time = _DAY_TO_SECOND.fullmatch(text)
-    if time and first == "day" and last in ("minute", "second") and time[2] is not None:
-        seconds = int(time[3]) * 3600 + int(time[4]) * 60 + int(time[5] or 0)
-        rest = int((time[6] or "").ljust(6, "0"))
-        found = Interval(0, int(time[2]), seconds * _SECOND + rest, True)
-        return -found if time[1] == "-" else found
-    return None
+# --- arithmetic --------------------------------------------------------------------------------
 
 
-def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> Expression:
+def combine(sign: str, left: Expression, right: Expression, site: Site) -> Expression:
+    """Return `left sign right` of numbers, intervals, dates and timestamps."""
+    if left.type.is_time and isinstance(right, UnknownValue) and sign == "-":
+        right = right.as_type(left.type)  # as PostgreSQL does, which has no days without a type
+    if left.type.is_interval or right.type.is_interval:
+        return _with_interval(sign, left, right, site)
+    if sign in "+-" and left.type.is_time:
+        return (
+            _difference(left, right, site) if right.type.is_time else _days(sign, left, right, site)
+        )
+    if sign == "+" and right.type.is_date:
+        return _days(sign, right, left, site)
+    return arithmetic(sign, left, right, site)
+
+
+def _with_interval(sign: str, left: Expression, right: Expression, site: Site) -> Expression:
+    if sign in "*/":
+        if sign == "*" and right.type.is_interval:
+            left, right = right, left
+        is_number = right.type.logical_kind in NUMERIC or right.type.is_symbol
+        if left.type.is_interval and is_number:
+            return scaled(sign, left, right, site)
+    elif sign in "+-":
+        both = [left, right]
+        if sign == "+" and left.type.is_interval:
+            both = [right, left]
+        value, step = both
+        if step.type.is_interval and not value.type.is_interval:
+            return moved(value, step, sign == "-", site)
+        type_ = wider(left.type, right.type)
+        if type_ is not None and type_.is_interval:
+            return _sum(sign, amount_of(left), amount_of(right), type_, site)
+        if right.type.is_time:
+            message = "Nothing can be taken away from an interval but an interval."
+            raise site.error("C1319", message, "write the date or timestamp first")
+    raise mismatch(site, (left, right), SIGNS.get(sign, f"`{sign}`"))
+
+
+def _sum(sign: str, left: Expression, right: Expression, type_: Type, site: Site) -> Expression:
+    found: Expression = call(sign, (left, right), NUMBER, site.span)
+    if isinstance(left, ConstantValue) and isinstance(right, ConstantValue):
+        one, two = left.value, right.value
+        if isinstance(one, int) and isinstance(two, int):  # the parts of a literal are a sum
+            value = one + two if sign == "+" else one - two
+            found = integer(value) if fits_bits(value, 64) else found
+    return interval_of(found, type_, site.span)
+
+
+def scaled(sign: str, value: Expression, factor: Expression, site: Site) -> Expression:
+    """Return an interval times or by a number, rounded half away from zero, with all fields."""
+    amount, span = amount_of(value), site.span
+    if factor.type.is_symbol:
+        factor = convert(factor, NUMBER if is_untyped(factor) else FLOAT)
+    if factor.type.is_float:
+        found: Expression = call(sign, (convert(amount, FLOAT), factor), FLOAT, span)
+        found = call("round_to", (found, integer(0)), FLOAT, span)
+    elif sign == "/" or not factor.type.is_number:
+        found = rounded(sign, amount, factor, decimal(38, 0), span)
+    else:
+        found = call(sign, (amount, factor), NUMBER, span)
+    if not found.type.is_number:
+        found = call("to_integer", (found, integer(64)), NUMBER, span)
+    return interval_of(found, replace(value.type, precision=0), span)
+
+
+def _difference(left: Expression, right: Expression, site: Site) -> Expression:
+    """Return the time from one date or timestamp to another."""
+    if left.type.is_date and right.type.is_date:
+        days = call("days_between", (right, left), NUMBER, site.span)
+        amount = call("*", (days, integer(SIZES["DAY"])), NUMBER, site.span)
+        return interval_of(amount, interval("DAY"), site.span)
+    both = (convert(right, TIMESTAMP), convert(left, TIMESTAMP))
+    return interval_of(call("microseconds_between", both, NUMBER, site.span), DURATION, site.span)
+
+
+def _days(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
+    """Return a date and a number of days together."""
+    if day.type.is_date and (other.type.is_number or is_untyped(other)):
+        other = convert(other, NUMBER.with_null(other.type.nullable))
+        days = other if sign == "+" else negative(other, site)
+        return call("add_days", (day, days), DATE, site.span)
+    message = f"{type_name(day.type)} and {type_name(other.type)} cannot be added or subtracted."
+    raise site.error("C1319", message, "add an interval, as in `x + INTERVAL 1 DAY`")
+
+
+def moved(value: Expression, step: Expression, is_minus: bool, site: Site) -> Expression:
     """Return a date or timestamp and an interval together."""
     if value.type.is_timestamp_ntz:
-        found = moved(convert(value, TIMESTAMP), interval, is_minus, site)
+        found = moved(convert(value, TIMESTAMP), step, is_minus, site)
         return convert(found, TIMESTAMP_NTZ)
-    step = -interval if is_minus else interval
     if is_untyped(value):
         value = convert(value, TIMESTAMP)
     if value.type.is_symbol:
@@ -157,38 +225,60 @@ def moved(value: Expression, interval: Interval, is_minus: bool, site: Site) -> 
     if not value.type.is_time:
         message = f"An interval cannot be added to {type_name(value.type)}."
         raise site.error("C1319", message, "add it to a date or timestamp")
-    if step.microseconds % _SECOND:
-        message = "Parts of seconds cannot be added."
-        raise site.error("C1319", message, "add whole seconds")
-    if step.has_time:
+    is_days, is_months = step.type.fields == "DAY", step.type.logical is MONTHS.logical
+    if not is_days and not is_months:
         value = convert(value, TIMESTAMP)
+    amount = amount_of(step)
+    if is_minus:
+        amount = negative(amount, site)
+    plain = DATE if value.type.is_date else TIMESTAMP
+    if not isinstance(amount, ConstantValue) or not isinstance(amount.value, int):
+        if is_months:
+            return call("add_months", (value, amount), plain, site.span)
+        if is_days:
+            amount = call("/", (amount, integer(SIZES["DAY"])), NUMBER, site.span)
+            return call("add_days", (value, amount), plain, site.span)
+        return call("add_microseconds", (value, amount), plain, site.span)
+    count = amount.value
     if isinstance(value, ConstantValue) and isinstance(value.value, date):
-        day = _moved_constant(value.value, step)
+        day = _moved_constant(value.value, count, is_months)
         if day is not None:
             return ConstantValue(day, value.type, site.span)
-    plain = DATE if value.type.is_date else TIMESTAMP
-    for functor, amount in (
-        ("add_months", step.months),
-        ("add_days", step.days),
-        ("add_seconds", step.microseconds // _SECOND),
+    for functor, size in (
+        *([("add_months", 1)] if is_months else []),
+        *(("add_days", SIZES["DAY"]), ("add_seconds", SIZES["SECOND"]), ("add_microseconds", 1)),
     ):
-        if amount:
-            value = call(functor, (value, integer(amount)), plain, site.span)
-    return value
+        if count % size == 0:
+            return call(functor, (value, integer(count // size)), plain, site.span)
+    raise AssertionError("every number is a multiple of 1")
 
 
-def _moved_constant(day: date, step: Interval) -> date | None:
-    """Return a date or timestamp and an interval together; None outside of the calendar.
+def _moved_constant(day: date, count: int, is_months: bool) -> date | None:
+    """Return a date or timestamp some months or microseconds later; None outside of the calendar.
 
-    >>> _moved_constant(date(2024, 1, 31), Interval(months=1))
+    >>> _moved_constant(date(2024, 1, 31), 1, True)
     datetime.date(2024, 2, 29)
     """
-    year, month = divmod(day.year * 12 + day.month - 1 + step.months, 12)
-    if not date.min.year <= year <= date.max.year:
-        return None
-    last = calendar.monthrange(year, month + 1)[1]
     try:
-        added = timedelta(step.days, microseconds=step.microseconds)
-        return day.replace(year, month + 1, min(day.day, last)) + added
-    except OverflowError:
+        if not is_months:
+            return day + timedelta(microseconds=count)
+        year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
+        last = calendar.monthrange(year, month + 1)[1]
+        return day.replace(year, month + 1, min(day.day, last))
+    except (OverflowError, ValueError):
         return None
+
+
+def interval_part(name: str, value: Expression, site: Site) -> Expression:
+    """Return `extract(name FROM value)` of an interval: what larger fields leave of it."""
+    names = names_of(value.type.fields)
+    if name not in names:
+        message = f"{type_name(value.type)} has no field {name}."
+        raise site.error("C1306", message, f"it has {', '.join(names)}")
+    found, larger = amount_of(value), {"MONTH": "YEAR", "HOUR": "DAY", "MINUTE": "HOUR"}
+    if name not in ("YEAR", "DAY"):
+        size = SIZES[larger.get(name, "MINUTE")]
+        found = call("rem", (found, integer(size)), NUMBER, site.span)
+    if name == "SECOND":
+        return rounded("/", found, integer(SIZES[name]), decimal(8, 6), site.span)
+    return call("/", (found, integer(SIZES[name])), NUMBER, site.span)

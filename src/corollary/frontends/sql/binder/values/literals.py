@@ -1,7 +1,7 @@
 """Literals: numbers, texts, dates, timestamps; and values that are given for parameters."""
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 
@@ -14,6 +14,7 @@ from corollary.core.types import (
     BOOL,
     DATE,
     DECIMAL_MAX_DIGITS,
+    DURATION,
     FLOAT,
     NUMBER,
     NUMBER_RANGE,
@@ -23,7 +24,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.core.values import is_encodable
+from corollary.core.values import is_encodable, is_value
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
 from corollary.source import Span
@@ -144,6 +145,8 @@ def value_literal(value: object, span: Span | None) -> Expression | None:
             return ConstantValue(at.astimezone(UTC), TIMESTAMP, span)
         case date():
             return ConstantValue(value, DATE, span)
+        case timedelta():
+            return ConstantValue(value, DURATION, span) if is_value(value, DURATION) else None
         case _:
             return None
 

@@ -22,6 +22,7 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import (
     NUMBER_DIGITS,
+    amount_of,
     bits_of,
     call,
     column_type,
@@ -30,6 +31,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     cut,
     decimal_of,
     integer,
+    interval_of,
     is_untyped,
     sized,
     to_decimal,
@@ -169,17 +171,22 @@ def _decimal_arithmetic(sign: str, left: Expression, right: Expression, span: Sp
                 return to_decimal(found, result.scale, result.precision)
             return replace(found, type=result.with_null(found.type.nullable))
         case "*":
-            result = cut(p1 + p2 + 1, s1 + s2)
-            left, right = _with_point(left, max(1, s1)), _with_point(right, max(1, s2))
-            return call("multiply", (left, right, integer(result.scale)), result, span)
+            return rounded(sign, left, right, cut(p1 + p2 + 1, s1 + s2), span)
         case "/":
             scale = max(6, s1 + p2 + 1)
-            result = cut(p1 - s1 + s2 + scale, scale)
-            left, right = _with_point(left, max(1, s1)), _with_point(right, max(1, s2))
-            return call("divide", (left, right, integer(result.scale)), result, span)
+            return rounded(sign, left, right, cut(p1 - s1 + s2 + scale, scale), span)
         case _:
             result = cut(min(p1 - s1, p2 - s2) + widest, widest)
             return _rest(sign, left, right, result, span)
+
+
+def rounded(sign: str, left: Expression, right: Expression, result: Type, span: Span) -> Expression:
+    """Return the exact product or quotient of integers or decimals, rounded half away from zero."""
+    left, right = (
+        _with_point(each, max(1, each.type.scale)) for each in map(_as_decimal, (left, right))
+    )
+    functor = "multiply" if sign == "*" else "divide"
+    return call(functor, (left, right, integer(result.scale)), result, span)
 
 
 def _rest(sign: str, left: Expression, right: Expression, type_: Type, span: Span) -> Expression:
@@ -229,6 +236,9 @@ def negative(operand: Expression, site: Site) -> Expression:
         return operand
     if operand.type.is_symbol:
         operand = convert(operand, FLOAT)
+    if operand.type.is_interval:
+        amount = negative(amount_of(operand), site)
+        return interval_of(amount, operand.type, site.span)
     if operand.type.logical_kind not in NUMERIC:
         raise unfit(site, operand, NUMBER)
     operand = _signed(operand)
@@ -237,7 +247,8 @@ def negative(operand: Expression, site: Site) -> Expression:
         value = found.copy_negate() if isinstance(found, Decimal) else -found
         if type_.is_decimal and type_.scale == 0 and value == NUMBER_RANGE[0]:
             return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
-        return ConstantValue(value, type_, site.span)
+        if not type_.is_number or value <= NUMBER_RANGE[1]:
+            return ConstantValue(value, type_, site.span)
     changed = call("neg", (operand,), replace(operand.type, nullable=False, bits=0), site.span)
     return within(changed, bits_of(operand)) if operand.type.is_number else changed
 
