@@ -45,7 +45,7 @@ def die(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]]
 def test_a_process_that_is_killed(house: House) -> None:
     house.change([(at, "a") for at in range(10)])
     publish_and_die(house.root, "before_publish")
-    assert house.publisher.shown_commit(EDGE) is None
+    assert house.publisher.lag([EDGE]) == {"edge": 1}
     house.publish()
     house.demand_good()
     house.change([(10, "b")], [(1, "a"), (2, "a")])

@@ -35,8 +35,8 @@ from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
 from corollary.frontends.sql.statements.kept_texts import edit_program
+from corollary.frontends.sql.statements.metadata import metadata_query, table_like
 from corollary.frontends.sql.statements.questions import StatementPlace
-from corollary.frontends.sql.statements.shown import shown_rows, table_like
 from corollary.frontends.sql.statements.writes import merge_writes
 from corollary.source import SourceFile
 
@@ -127,7 +127,7 @@ class SqlSession:
         match statement:
             case nodes.Show():
                 plan = self.explain(statement.text) if statement.text else ""
-                tree = shown_rows(statement, self.state.program, plan)
+                tree = metadata_query(statement, self.state.program, plan)
                 return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
             case nodes.Merge():
                 return self._merge(statement, place)

@@ -188,17 +188,6 @@ class Publisher:
 
     # --- inspecting ----------------------------------------------------------------------------
 
-    def shown_commit(self, relation: Relation) -> int | None:
-        """Return the commit that a relation's table shows, by its own log; None without a table.
-
-        Raises:
-            WarehouseError: the table is not as it was left.
-        """
-        with self._tables.lock(relation.name) as target:
-            if target.is_absent():
-                return None
-            return self._inspect_ours(target, self._recorded_version(relation.name)).mark.commit
-
     def lag(self, relations: Iterable[Relation]) -> dict[str, int]:
         """Return for each relation how many commits that changed it are not published yet."""
         recorded = self._catalog.published_versions()

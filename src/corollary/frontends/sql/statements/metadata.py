@@ -24,8 +24,8 @@ _NAMES = {
 """The columns of the answers, which are Spark's."""
 
 
-def shown_rows(statement: nodes.Show, program: Program, plan: str) -> exp.Expr:
-    """Return the question whose answer a statement shows, in order.
+def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Expr:
+    """Return the query whose answer a statement shows, in order.
 
     Raises:
         InputError: the relation is unknown.
@@ -65,13 +65,10 @@ def _listed(statement: nodes.Show, catalog: SqlCatalog, program: Program) -> lis
     pattern = re.compile("|".join(f"(?:{each})" for each in choices), re.IGNORECASE)
     names = catalog.names()
     if statement.shown is nodes.Shown.VIEWS:
-        views = {each.name for each in kept_definitions(program) if _is_view(each.statement)}
+        kept = kept_definitions(program)
+        views = {each.name for each in kept if isinstance(each.statement, nodes.CreateView)}
         names = [name for name in names if name in views]
     return [name for name in names if pattern.fullmatch(name)]
-
-
-def _is_view(statement: nodes.Definition) -> bool:
-    return isinstance(statement, nodes.CreateView)
 
 
 def table_like(name: SqlName, query: Query) -> str:
