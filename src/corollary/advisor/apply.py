@@ -9,6 +9,7 @@ The reformulated program: new views are declared, the clauses of queries rewritt
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +27,9 @@ from corollary.database.database import Database, warehouse_of
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse_clause
-from corollary.warehouse.catalog.applied_advice import read_advice, write_advice
+
+ADVICE_KEY = "advice"
+"""The name of the row of notes in the table `meta` of the catalog."""
 
 
 def reformulate(checked: CheckedProgram, program: Program, advice: Advice) -> Program:
@@ -268,11 +271,16 @@ def _read_notes(database: Database) -> list[AppliedAdvice]:
     if warehouse is None:
         return []
     known = {each.name for each in database.program.declarations}
-    notes = map(AppliedAdvice.from_note, read_advice(warehouse.catalog))
+    with warehouse.catalog.read_transaction() as connection:
+        found = warehouse.catalog.find_meta(connection, ADVICE_KEY)
+    notes = map(AppliedAdvice.from_note, json.loads(found) if found else [])
     return [each for each in notes if set(each.views) <= known]
 
 
 def _write_notes(database: Database, applied: list[AppliedAdvice]) -> None:
     warehouse = warehouse_of(database)
     if warehouse is not None:
-        write_advice(warehouse.catalog, [each.as_note() for each in applied])
+        notes = [each.as_note() for each in applied]
+        value = json.dumps(notes, ensure_ascii=False) if notes else None
+        with warehouse.catalog.write_transaction() as connection:
+            warehouse.catalog.replace_meta(connection, ADVICE_KEY, value)

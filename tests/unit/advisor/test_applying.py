@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import corollary
-from corollary.advisor.apply import revert
+from corollary.advisor.apply import ADVICE_KEY, revert
 from corollary.advisor.check.verification import find_differing_views
 from corollary.advisor.consultation import Consultation, consult
 from corollary.database.database import Database
 from corollary.errors import CorollaryError, InputError
-from corollary.warehouse.catalog.applied_advice import read_advice
 from support.spark.in_process_partitions import share_out
 
 PROGRAM = """
@@ -108,7 +107,9 @@ def test_advice_for_another_program_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="C1103"):
         found.apply()
     assert database._store is not None
-    assert read_advice(database._store.warehouse.catalog) == []
+    catalog = database._store.warehouse.catalog
+    with catalog.read_transaction() as connection:
+        assert catalog.find_meta(connection, ADVICE_KEY) is None
     assert database.commits == commits + 1  # what the other one has done
     database.close()
 

@@ -176,7 +176,7 @@ def test_when_files_vanish_all_the_time(
         raise WarehouseError.damaged(source)
 
     monkeypatch.setattr(backup, "_copy_file", gone)
-    monkeypatch.setattr(backup, "referenced_files", iter_once(backup.referenced_files))
+    monkeypatch.setattr(backup, "_referenced_files", iter_once(backup._referenced_files))
     with pytest.raises(ConflictError, match="nothing was copied"):
         copy(house.warehouse, tmp_path / "copy")
 

@@ -20,8 +20,8 @@ from typing import Any
 from corollary.console import Console, Phase, SilentConsole
 from corollary.data_class import dataclass
 from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
+from corollary.warehouse.catalog import credentials, group_keys, key_digests, query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
-from corollary.warehouse.catalog.catalog_copy import copy_rows, referenced_files
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.multi_file_table import expand_lists
@@ -33,6 +33,9 @@ from corollary.warehouse.warehouse_catalog import CATALOG_FILE, DATA_DIRECTORY, 
 UNFINISHED = "catalog.unfinished"
 MAX_TRIES = 5
 """How often a copy is tried when files are removed while it runs."""
+COPY_BATCH_ROWS = 500
+NOT_COPIED = ("corollary_intents", "corollary_published")
+"""Running writers and published tables belong to the original only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +176,8 @@ def _copy_into(
     catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
-        copy_rows(source.catalog, catalog)
-        found = dict(expand_lists(source.root, dict(referenced_files(catalog))))
+        _copy_rows(source.catalog, catalog)
+        found = dict(expand_lists(source.root, dict(_referenced_files(catalog))))
         progress = console.progress("copying files")
         for at, (path, checksum) in enumerate(found.items(), 1):
             progress.stage = f"{at:,} of {len(found):,}"
@@ -182,7 +185,7 @@ def _copy_into(
             try:
                 progress.advance(bytes=_copy_file(source.root / path, root / path, checksum))
             except WarehouseError:
-                named = dict(referenced_files(source.catalog))
+                named = dict(_referenced_files(source.catalog))
                 if path in dict(expand_lists(source.root, named)):
                     raise  # still referenced, so it is damaged
                 return None
@@ -193,7 +196,7 @@ def _copy_into(
                 # Before the catalog: what is marked as unfinished may be removed by the next copy.
                 (root / UNFINISHED).unlink(missing_ok=True)
             server.create(is_empty=True)
-            copy_rows(catalog, server)
+            _copy_rows(catalog, server)
     finally:
         catalog.close()
     if server is None:
@@ -213,3 +216,46 @@ def _copy_file(source: Place, target: Place, checksum: str) -> int:
         raise WarehouseError.damaged(source)
     durable_files.write(target.parent, target.name, memoryview(data))
     return int(data.size)
+
+
+# --- the catalog ---------------------------------------------------------------------------------
+
+
+def _copy_rows(source: Catalog, target: Catalog) -> None:
+    """Copy all rows of a catalog into one that has the tables without rows.
+
+    Tables that not every catalog has are created there if the source has them.
+    """
+    with source.read_transaction() as reading, target.write_transaction() as writing:
+        tables = [each for each in schema.TABLES if each not in NOT_COPIED]
+        there = reading.tables()
+        for optional in (query_log, credentials, group_keys, key_digests):
+            if optional.TABLE in there:
+                writing.execute(optional.CREATE)
+                tables.append(optional.TABLE)
+        for table in tables:
+            query = f"SELECT * FROM {table}"  # noqa: S608 - a name of ours
+            for batch in reading.batches(query, COPY_BATCH_ROWS):
+                writing.insert(table, [_copied(table, row._asdict()) for row in batch])
+
+
+def _copied(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    match table:
+        case "corollary_changes":  # SQLite has 0 and 1
+            return {**row, "is_full": bool(row["is_full"])}
+        case "corollary_outbox":  # claims are made on alerts of the original
+            return {**row, "claim": None, "claimed": None}
+        case _:
+            return row
+
+
+def _referenced_files(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Yield the files that a catalog references, each with its checksum."""
+    for query in (
+        "SELECT path, checksum FROM corollary_changes WHERE path IS NOT NULL",
+        "SELECT path, checksum FROM corollary_snapshots",
+        "SELECT path, checksum FROM corollary_indexes",
+    ):
+        with catalog.read_transaction() as connection:
+            rows = connection.rows(query)
+        yield from rows
