@@ -20,8 +20,6 @@ CREATE VIEW v AS «SELECT k FROM t LIMIT 3;
 
 CREATE VIEW v AS SELECT a, «first(b) AS x FROM u GROUP BY a;
 
-CREATE VIEW v AS SELECT a, «collect_list(b) AS x FROM u GROUP BY a;
-
 CREATE VIEW v AS SELECT a, «any_value(b) AS x FROM u GROUP BY a;
 
 CREATE VIEW v AS SELECT a, «string_agg(s, ',') AS x FROM n GROUP BY a;
@@ -47,9 +45,9 @@ CREATE VIEW v AS SELECT t.k, x.b FROM t FULL JOIN «LATERAL (SELECT b FROM u WHE
 
 CREATE VIEW v AS SELECT t.k, x.b FROM LATERAL (SELECT b FROM u WHERE u.a = «t.a) x, t;
 
-CREATE VIEW v AS SELECT k, «array(a, b) AS x FROM t;
+CREATE VIEW v AS SELECT k, «array(a, DATE '2026-11-16') AS x FROM t;
 
-CREATE VIEW v AS SELECT k, «explode(array(1, 2)) AS x FROM t;
+CREATE VIEW v AS SELECT k, «explode(a) AS x FROM t;
 
 CREATE VIEW v AS SELECT k, «my_function(a) AS x FROM t;
 
@@ -165,7 +163,7 @@ CREATE TABLE x (k INT, «k STRING);
 
 CREATE TABLE x (k INT, PRIMARY KEY («z));
 
-CREATE TABLE x (k «ARRAY<INT>);
+CREATE TABLE x (k «MAP<STRING, INT>);
 
 -- what is no SQL
 CREATE VIEW v AS SELECT k FROM t WHERE«;

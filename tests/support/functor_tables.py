@@ -39,7 +39,8 @@ def _kinds_text(kinds: Kinds) -> str:
         return "everything"
     words = ["numeric types"] if kinds >= NUMERIC else []
     rest = kinds - NUMERIC if words else kinds
-    return ", ".join([*words, *(str(kind) for kind in PRIMITIVES if kind in rest)])
+    kinds = (*PRIMITIVES, Kind.ARRAY)
+    return ", ".join([*words, *(str(kind) for kind in kinds if kind in rest)])
 
 
 def bulk_table() -> list[str]:
@@ -85,6 +86,7 @@ WRITTEN = {
     "numbers, choices": "`+ - * / % DIV & | ^ ~` `CASE` `IF`",
     "text, patterns": "`||` `LIKE` `ILIKE` `RLIKE`",
     "binary values": "`X'617A'` `||`",
+    "arrays": "`a[0]`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
     "aggregates": "`DISTINCT`, `FILTER (WHERE …)`",
@@ -102,6 +104,7 @@ def sql_functions_table() -> list[str]:
         "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
         "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
         "binary values": {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS},
+        "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS},
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "casts": casts - {"float"},
         "aggregates": {*SQL_AGGREGATES, *special - casts - times},

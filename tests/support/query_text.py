@@ -105,6 +105,8 @@ def source_text(node: tree.Source) -> str:
             return f"({name}{query_text(node.query)})#{node.number}"
         case tree.RecursiveSource():
             return f"recursive {node.cte}#{node.number}"
+        case tree.RangeSource():
+            return f"range({', '.join(map(expression_text, node.arguments))})#{node.number}"
         case tree.JoinedSource():
             test = f" on {expression_text(node.condition)}" if node.condition else ""
             return f"({source_text(node.left)} {node.kind} {source_text(node.right)}{test})"

@@ -1,4 +1,4 @@
-"""Binary values and times without a zone come back from files, tables, JSON and the wire."""
+"""Binary values, arrays and times without a zone come back from files, tables and the wire."""
 
 from __future__ import annotations
 
@@ -64,6 +64,42 @@ def test_sources_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("c.csv").write_text("k,b\n1,6\n2,617\n3,zz\n4,ff\n")
     with corollary.open("w") as database, pytest.raises(InputError, match="is not a binary"):
         database.run("program.dl")
+
+
+ARRAYS = [(1, (1, None)), (2, None), (3, ()), (4, (2**62, -1)), (5, (1, None))]
+
+
+def test_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*ARRAYS, strict=True))
+    table = pa.table({"k": keys, "b": pa.array(values, pa.list_(pa.int64()))})
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table)
+    lines = [json.dumps({"k": k, "b": b}) for k, b in ARRAYS]
+    Path("j.jsonl").write_text("\n".join(lines))
+    texts = ["" if each is None else f'"{json.dumps(each)}"' for each in values]
+    pairs = zip(keys, texts, strict=True)
+    Path("c.csv").write_text("k,b\n" + "".join(f"{k},{b}\n" for k, b in pairs))
+    Path("program.dl").write_text(PROGRAM.replace("binary", "[number]"))
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == ARRAYS, name
+        with database.transaction() as transaction:
+            transaction.insert("p", [(6, [7, None])])
+        assert ((7, None), 6) in database.relation("v").rows()
+        with database.transaction() as transaction:
+            transaction.delete("p", [(6, (7, None))])
+        with pytest.raises(InputError, match="which is a"), database.transaction() as transaction:
+            transaction.insert("p", [(6, ["seven"])])
+        database.publish()
+    found = DeltaTable("w/tables/v").to_pyarrow_table().to_pylist()
+    assert sorted((each["k"], each["b"]) for each in found) == [
+        (k, None if b is None else list(b)) for k, b in ARRAYS
+    ]
+    with corollary.open("w") as database:
+        assert sorted(database.relation("p").rows()) == ARRAYS
+        assert database.sql("SELECT max(b), count(DISTINCT b) FROM p").rows() == [((2**62, -1), 3)]
 
 
 LOCAL_TIMES = [

@@ -27,6 +27,7 @@ from corollary.core.types import (
     Kind,
     RecordType,
     Type,
+    array_of,
     decimal,
 )
 from corollary.core.user_functors.registration import registered_function
@@ -202,7 +203,10 @@ def _inferred_schema(head: Atom) -> RelationSchema:
 def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
     """Return the type of a name; None if there is none."""
     found = types.get(name.name)
-    if name.name == Kind.DECIMAL and name.digits is not None:
+    if name.element is not None:
+        element = resolve_type(name.element, types)
+        found = None if element is None else array_of(element)
+    elif name.name == Kind.DECIMAL and name.digits is not None:
         precision, scale = name.digits
         if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:
             found = decimal(precision, scale)

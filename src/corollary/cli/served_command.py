@@ -238,14 +238,14 @@ class _Conversation:
 
     def _declarations(self, names: list[str]) -> "dict[str, Relation]":
         from corollary.core.program import Relation
-        from corollary.core.types import Kind, Type
+        from corollary.core.types import type_from_json
 
         answer = self._client.post("/v1/declarations", {"relations": list(dict.fromkeys(names))})
         return {
             each["relation"]: Relation(
                 each["relation"],
                 tuple(each["columns"]),
-                tuple(Type(Kind(kind), *rest) for kind, *rest in each["types"]),
+                tuple(map(type_from_json, each["types"])),
                 is_derived=False,
             )
             for each in answer["relations"]

@@ -13,11 +13,14 @@
 | binary                     | binary                    | bytes                           |
 | duration                   | duration(us)              | timedelta                       |
 | months                     | int32                     | int                             |
+| [T]                        | list                      | tuple                           |
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +31,28 @@ from corollary.core.arrow_buffers import (
     fixed_array,
     fixed_values,
     index_array,
+    list_array,
     null_mask,
     python_array,
+    string_array,
 )
 from corollary.core.logic import Value
 from corollary.core.program import Relation
-from corollary.core.types import Type
+from corollary.core.records.arrays import (
+    contents,
+    from_pieces,
+    hex_bytes,
+    hex_digits,
+    join_pieces,
+    offsets_of,
+    split_pieces,
+    to_pieces,
+)
+from corollary.core.types import Kind, Type
+from corollary.core.values import from_stored, to_stored
 from corollary.data_class import dataclass
 
-_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
-_DIGIT_VALUES = np.zeros(256, np.uint8)
-_DIGIT_VALUES[_DIGITS] = np.arange(16)
-
+_NO_TEXT = pa.nulls(1, pa.large_string())[0]
 _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
 
 
@@ -57,6 +70,9 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.timestamp("us", tz="UTC")
         case "timestamp_ntz":
             return pa.timestamp("us")
+        case "list":
+            assert type_.element is not None
+            return pa.list_(arrow_type(type_.element))
         case name:
             return pa.type_for_alias(name)
 
@@ -139,10 +155,61 @@ def to_stored_column(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if not type_.is_binary:
+    if type_.kind is not Kind.SYMBOL:
         return column.cast(arrow_type(type_.stored))
-    chunks = [_from_bytes(each.cast(pa.large_binary())) for each in column.chunks]
-    return pa.chunked_array(chunks, pa.large_string())
+    if type_.is_array:
+        column = column.cast(arrow_type(type_))
+    return comparable_column(column)
+
+
+def comparable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    r"""Return lists and bytes as texts in their order, as they are stored; others as they are.
+
+    >>> comparable_column(pa.chunked_array([[[], ["b"], ["a", None]]])).to_pylist()
+    ['', '"b\x01', '"a\x01\x01']
+    """
+    if not is_compared_as_text(column.type):
+        return column
+    convert = _from_lists if _is_list(column.type) else _from_bytes
+    return pa.chunked_array([convert(each) for each in column.chunks], pa.large_string())
+
+
+def is_compared_as_text(type_: pa.DataType) -> bool:
+    """Whether Arrow does not order values of a type as we do: lists and bytes."""
+    return bool(_is_list(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+
+
+def distinct_values(array: pa.Array) -> tuple[list[Value], pa.Array]:
+    """Return the distinct values of a column, and for each row the number of its value."""
+    if not _is_list(array.type):
+        words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        return words.dictionary.to_pylist(), words.indices
+    encoded = _from_lists(array).dictionary_encode()
+    numbers = fixed_values(encoded.indices.fill_null(-1), np.int32)
+    found, firsts = np.unique(numbers, return_index=True)
+    values = array.take(index_array(firsts[found >= 0]))
+    return _to_python_column(pa.chunked_array([values])), encoded.indices
+
+
+def store_value(value: Any, type_: Type) -> Any:
+    """Return a value of Python as it is stored.
+
+    >>> from corollary.core.types import NUMBER, array_of
+    >>> load_value(store_value((1, None), array_of(NUMBER)), array_of(NUMBER))
+    (1, None)
+    """
+    if not type_.is_array or value is None:
+        return to_stored(value)
+    column = pa.chunked_array([python_array([value], arrow_type(type_))])
+    return to_stored_column(column, type_)[0].as_py()
+
+
+def load_value(value: Any, type_: Type) -> Any:
+    """Return a stored value as Python has it."""
+    if not type_.is_array or value is None:
+        return from_stored(value, type_)
+    column = pa.chunked_array([string_array([value])])
+    return _to_python_column(from_stored_column(column, type_))[0]
 
 
 def from_stored_column(
@@ -151,32 +218,46 @@ def from_stored_column(
     """Return a column of stored values as Arrow has them."""
     if type_.logical is None:
         return column
-    if not type_.is_binary:
+    if not type_.is_binary and type_.element is None:
         return column.cast(arrow_type(type_))
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_to_bytes(each) for each in column.chunks], pa.binary())
-    return _to_bytes(column)
+        chunks = [from_stored_column(each, type_) for each in column.chunks]
+        return pa.chunked_array(chunks, arrow_type(type_))
+    return _to_bytes(column) if type_.element is None else _to_lists(column, type_)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def _from_lists(lists: pa.Array) -> pa.Array:
+    values = comparable_column(pa.chunked_array([lists.flatten()]))
+    sizes = pc.list_value_length(lists).fill_null(0).cast(pa.int64())
+    pieces = to_pieces(single_array(values))
+    texts = join_pieces(offsets_of(fixed_values(sizes, np.int64)), pieces)
+    return pc.if_else(lists.is_valid(), texts, _NO_TEXT) if lists.null_count else texts
+
+
+def _to_lists(texts: pa.Array, type_: Type) -> pa.Array:
+    assert type_.element is not None
+    nulls = null_mask(texts)
+    offsets, pieces = split_pieces(texts.cast(pa.large_string()).fill_null(""))
+    stored = from_pieces(pieces, arrow_type(type_.element.stored))
+    values = from_stored_column(stored, type_.element)
+    return list_array(offsets, values, nulls).cast(arrow_type(type_))
 
 
 def _from_bytes(array: pa.Array) -> pa.Array:
-    offsets, data = _contents(array)
-    digits = np.stack([_DIGITS[data >> 4], _DIGITS[data & 15]], axis=1)
-    return _array_of(pa.large_string(), array, 2 * offsets, digits)
+    array = array.cast(pa.large_binary())
+    offsets, data = contents(array)
+    return _array_of(pa.large_string(), array, 2 * offsets, hex_digits(data))
 
 
 def _to_bytes(array: pa.Array) -> pa.Array:
     array = array.cast(pa.large_string())
-    offsets, digits = _contents(array)
-    high, low = _DIGIT_VALUES[digits].reshape(-1, 2).T
-    return _array_of(pa.large_binary(), array, offsets // 2, 16 * high + low).cast(pa.binary())
-
-
-def _contents(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Return where each value of an array begins, and all of them one after the other."""
-    _, ends, data = array.buffers()
-    offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
-    bounds = slice(int(offsets[0]), int(offsets[-1]))
-    return offsets - offsets[0], np.frombuffer(data or b"", np.uint8)[bounds]
+    offsets, digits = contents(array)
+    data = hex_bytes(digits)
+    return _array_of(pa.large_binary(), array, offsets // 2, data).cast(pa.binary())
 
 
 def _array_of(
@@ -227,7 +308,7 @@ def sort_rows(
     orders: list[tuple[str, str]] = []
     leading = dict(reversed(first))
     for number in dict.fromkeys((*(at for at, _ in first), *range(table.num_columns))):
-        column, descends = table.column(number), leading.get(number, False)
+        column, descends = comparable_column(table.column(number)), leading.get(number, False)
         # Arrow sorts nulls and NaN last in both directions, so they are keys of their own.
         made = {f"value{number}": column}
         if descends and _is_float(column):
@@ -239,6 +320,43 @@ def sort_rows(
             orders.append((f"valid{number}", "ascending" if is_first else "descending"))
         orders += [(name, "descending" if descends else "ascending") for name in made]
     return table.take(pc.sort_indices(pa.table(keys), sort_keys=orders))
+
+
+def sort_by_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows in ascending order of some columns, null last."""
+    keys = pa.table({name: comparable_column(table.column(name)) for name in names})
+    return table.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]))
+
+
+def group_rows(
+    table: pa.Table,
+    names: Sequence[str],
+    aggregates: Sequence[tuple[str, str]] = (),
+    *,
+    use_threads: bool = True,
+) -> pa.Table:
+    """Return what Arrow's `group_by` gives, of keys that are lists, too.
+
+    >>> table = pa.table({"x": [[1], None, [1]], "n": [1, 2, 3]})
+    >>> to_python(group_rows(table, ["x"], [("n", "sum")]))
+    [((1,), 4), (None, 2)]
+    """
+    lists = [name for name in names if _is_list(table.column(name).type)]
+    if not lists:
+        return table.group_by(list(names), use_threads=use_threads).aggregate(list(aggregates))
+    keyed = table
+    for name in lists:
+        at = keyed.column_names.index(name)
+        keyed = keyed.set_column(at, name, comparable_column(keyed.column(at)))
+    row = "row of a group"
+    keyed = keyed.append_column(row, index_array(np.arange(table.num_rows)))
+    groups = keyed.group_by(list(names), use_threads=use_threads)
+    found = groups.aggregate([*aggregates, (row, "min")])
+    rows, found = found.column(f"{row}_min"), found.drop_columns([f"{row}_min"])
+    for name in lists:
+        values = table.column(name).take(rows)
+        found = found.set_column(found.column_names.index(name), name, values)
+    return found
 
 
 def _ascends(column: pa.ChunkedArray) -> bool:
@@ -274,7 +392,7 @@ def _extreme_rows(
     # rows, a least and a greatest, violates the dependency.
     number = "row"
     names = [str(at) for at in range(rows.num_columns)]
-    columns = [*rows.columns, index_array(np.arange(rows.num_rows))]
+    columns = [*map(comparable_column, rows.columns), index_array(np.arange(rows.num_rows))]
     numbered = pa.Table.from_arrays(columns, [*names, number])
     keys, rest = ([names[at] for at in side] for side in (determinants, dependents))
     pairs = numbered.group_by([*keys, *rest]).aggregate([(number, "min")])
@@ -341,11 +459,23 @@ def _to_datetimes(chunk: pa.Array) -> list[Value]:
     ]
 
 
+def _to_tuples(lists: pa.Array) -> list[Value]:
+    values = _to_python_column(pa.chunked_array([lists.flatten()]))
+    sizes = pc.list_value_length(lists).to_pylist()
+    ends = list(accumulate((size or 0 for size in sizes), initial=0))
+    return [
+        None if size is None else tuple(values[start : start + size])
+        for start, size in zip(ends, sizes, strict=False)
+    ]
+
+
 def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
     return bool(pa.types.is_floating(array.type))
 
 
 def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
+    if _is_list(column.type):
+        return [each for chunk in column.chunks for each in _to_tuples(chunk)]
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
         return [value for chunk in column.chunks for value in _to_datetimes(chunk)]

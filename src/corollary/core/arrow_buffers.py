@@ -94,6 +94,10 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         return pa.array(values, type_)
     nulls = np.array([value is None for value in values], np.bool_)
     present = [value for value in values if value is not None]
+    if pa.types.is_list(type_):
+        ends = accumulate((len(value or ()) for value in values), initial=0)
+        inner = python_array([each for value in present for each in value], type_.value_type)
+        return list_array(np.fromiter(ends, np.int64), inner, nulls).cast(type_)
     if pa.types.is_boolean(type_):
         found: npt.NDArray[Any] = np.array(present, np.bool_)
     elif pa.types.is_date(type_):
@@ -113,6 +117,19 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         whole[~nulls] = found
         found = whole
     return bool_array(found, nulls) if found.dtype == np.bool_ else fixed_array(found, type_, nulls)
+
+
+def list_array(
+    offsets: npt.NDArray[np.int64], values: pa.Array, nulls: Mask | None = None
+) -> pa.Array:
+    """Return lists, given where each of them begins among all values.
+
+    >>> list_array(np.array([0, 2, 2]), fixed_array(np.array([1, 2]), pa.int64())).to_pylist()
+    [[1, 2], []]
+    """
+    buffers = [_validity(nulls), pa.py_buffer(np.ascontiguousarray(offsets))]
+    type_ = pa.large_list(values.type)
+    return pa.Array.from_buffers(type_, len(offsets) - 1, buffers, children=[values])
 
 
 def words_of_integers(integers: npt.NDArray[Any]) -> DecimalWords:

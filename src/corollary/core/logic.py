@@ -13,7 +13,8 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.source import Span
 
-Value = int | Decimal | float | str | bool | bytes | date | datetime | timedelta | None
+_Time = date | datetime | timedelta
+Value = int | Decimal | float | str | bool | bytes | _Time | tuple[Any, ...] | None
 """A value in Python; type inference decides what integers and fractions without a suffix are."""
 
 

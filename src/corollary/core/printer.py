@@ -99,6 +99,8 @@ def print_declaration(declaration: Declaration) -> str:
 
 
 def _type_name(name: TypeName) -> str:
+    if name.element is not None:
+        return f"[{_type_name(name.element)}]{'?' if name.nullable else ''}"
     digits = "" if name.digits is None else f"({name.digits[0]},{name.digits[1]})"
     return f"{print_relation(name.name)}{digits}{'?' if name.nullable else ''}"
 
@@ -378,6 +380,9 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             return f'd"{value.isoformat()}"'
         case timedelta():
             return f"to_duration({value // timedelta(microseconds=1)})"
+        case tuple():
+            element = None if type_ is None else type_.element
+            return f"array({', '.join(print_value(each, element) for each in value)})"
         case _:
             assert_never(value)
 

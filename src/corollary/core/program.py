@@ -25,7 +25,7 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as written: `symbol`, `Station`, `decimal(12,2)`, each perhaps with `?`.
+    """A type as written: `symbol`, `Station`, `decimal(12,2)`, `[T]`, each perhaps with `?`.
 
     Attributes:
         digits: the precision and scale of a decimal; of an interval the first one says the fields.
@@ -35,6 +35,8 @@ class TypeName:
     digits: tuple[int, int] | None = None
     nullable: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
+    element: "TypeName | None" = None
+    """Of an array, whose name is `array`."""
 
     @classmethod
     def of(cls, type_: Type, span: Span | None = None) -> "TypeName":
@@ -42,7 +44,8 @@ class TypeName:
         digits = (type_.precision, type_.scale) if type_.has_digits else None
         name = type_.record.name if type_.record else str(type_.logical_kind)
         name = f"int{type_.bits}" if type_.bits in INTEGER_NAMES else name
-        return cls(name, digits, type_.nullable, span)
+        element = None if type_.element is None else cls.of(type_.element.with_null(False), span)
+        return cls(name, digits, type_.nullable, span, element)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Types of columns and expressions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -25,11 +25,13 @@ class Kind(StrEnum):
     BINARY = "binary"
     DURATION = "duration"
     MONTHS = "months"
+    ARRAY = "array"
+    """An array of values of one type, any of which may be null: `[number]`."""
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
 
 
-PRIMITIVES = tuple(kind for kind in Kind if kind is not Kind.RECORD)
+PRIMITIVES = tuple(kind for kind in Kind if kind not in (Kind.RECORD, Kind.ARRAY))
 """The kinds that columns can have by name."""
 
 NUMBER_RANGE = (-(2**63), 2**63 - 1)
@@ -150,6 +152,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         bounds=MONTHS_RANGE,
         stored=Kind.NUMBER,
     ),
+    Kind.ARRAY: TypeSpec(
+        (tuple, list),
+        "list",
+        spark="ARRAY<{0.element.spark_name}>",
+        duckdb="{0.element.duckdb_name}[]",
+        computed="VARCHAR",
+        sqlite="TEXT",
+        postgres="text",
+        stored=Kind.SYMBOL,
+    ),
     Kind.RECORD: _TEXT,
 }
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
@@ -186,9 +198,12 @@ class Type:
         logical: the kind of the values where `kind` is merely as what they are stored.
         bits: the width of an integer in SQL; 0 for that of the rule language, 64. It says what the
             values can be, and not how they are stored, so that types do not differ by it.
+        element: the type of the elements of an array, any of which may be null.
 
     >>> Type(Kind.BINARY).kind, str(Type(Kind.BINARY))
     (<Kind.SYMBOL: 'symbol'>, 'binary')
+    >>> str(array_of(array_of(Type(Kind.NUMBER))))
+    '[[number]]'
     """
 
     kind: Kind
@@ -198,6 +213,7 @@ class Type:
     record: "RecordType | None" = field(default=None, compare=False, repr=False)
     logical: Kind | None = field(default=None, repr=False)
     bits: int = field(default=0, compare=False, repr=False)
+    element: "Type | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         stored = TYPE_SPECS[self.kind].stored
@@ -208,6 +224,8 @@ class Type:
     def __str__(self) -> str:
         if self.record is not None:
             return f"{self.record.name}{'?' if self.nullable else ''}"
+        if self.element is not None:
+            return f"[{self.element.with_null(False)}]{'?' if self.nullable else ''}"
         digits = f"({self.precision},{self.scale})" if self.has_digits else ""
         return f"{self.inferred_kind}{digits}{'?' if self.nullable else ''}"
 
@@ -224,7 +242,9 @@ class Type:
     @property
     def stored(self) -> "Type":
         """The type as which engines store and compute the values."""
-        return self if self.logical is None else replace(self, logical=None, precision=0)
+        if self.logical is None:
+            return self
+        return replace(self, logical=None, precision=0, element=None)
 
     @property
     def logical_kind(self) -> Kind:
@@ -245,6 +265,17 @@ class Type:
     def fields(self) -> str:
         """The fields of an interval: `DAY TO SECOND`."""
         return INTERVAL_FIELDS[self.logical_kind][self.precision]
+
+    @property
+    def duckdb_name(self) -> str:
+        """The type in DuckDB, for people."""
+        return self.spec.duckdb.format(self)
+
+    @property
+    def as_json(self) -> list[Any]:
+        """The type in JSON; `type_from_json` is the other direction."""
+        words = [str(self.logical_kind), self.nullable, self.precision, self.scale]
+        return words if self.element is None else [*words, self.element.as_json]
 
     @property
     def is_symbol(self) -> bool:
@@ -305,6 +336,11 @@ class Type:
     def has_digits(self) -> bool:
         """Whether numbers belong to its name: those of a decimal, or what says fields."""
         return self.is_decimal or (self.is_interval and self.precision > 0)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array, null or not."""
+        return self.logical is Kind.ARRAY
 
     @property
     def is_integral(self) -> bool:
@@ -398,6 +434,19 @@ DURATION = Type(Kind.DURATION)
 MONTHS = Type(Kind.MONTHS)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
+
+
+def array_of(element: Type) -> Type:
+    """Return the type of arrays of values of a type."""
+    digits = element.precision if element.is_decimal else min(element.precision, 0)
+    return Type(Kind.ARRAY, element=replace(element, nullable=True, precision=digits))
+
+
+def type_from_json(values: Sequence[Any]) -> Type:
+    """Return the type that `Type.as_json` wrote."""
+    kind, nullable, precision, scale, *element = values
+    inner = type_from_json(element[0]) if element else None
+    return Type(Kind(kind), nullable, precision, scale, element=inner)
 
 
 def decimal(precision: int, scale: int) -> Type:

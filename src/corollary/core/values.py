@@ -15,6 +15,7 @@
 | binary    | `617A`, hexadecimal             | `617a`                                          |
 | duration, | `INTERVAL '1-3' YEAR TO MONTH`, | the same without words: `1-3`                   |
 | months    | with the fields of the type     |                                                 |
+| [T]       | `[1,null,"a"]`, as JSON         |                                                 |
 
 Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
 
@@ -28,10 +29,12 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 | duration | number  | its microseconds                                                   |
 | months | number    | the number of months, which Arrow and Python have, too             |
+| [T]    | symbol    | a text that has the order of the arrays (`core/records/arrays.py`)         |
 """
 
 import base64
 import binascii
+import json
 import math
 import re
 from collections.abc import Iterable
@@ -94,6 +97,9 @@ def format_value(value: Value, type_: Type) -> str:
             return value.hex().upper()
         case Kind.DURATION | Kind.MONTHS:
             return format_interval(to_stored(value), type_.fields)
+        case Kind.ARRAY:
+            shown = value_to_json(value, type_)
+            return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         case _:
             assert_never(type_.logical_kind)
 
@@ -138,6 +144,8 @@ def parse_value(text: str, type_: Type) -> Value:
             return bytes.fromhex(text)
         case Kind.DURATION | Kind.MONTHS:
             return _interval(text, type_)
+        case Kind.ARRAY:
+            return _array(text, type_)
         case _:
             assert_never(type_.logical_kind)
 
@@ -247,6 +255,9 @@ def is_value(value: Any, type_: Type) -> bool:
             return getattr(value, "tzinfo", None) is not None
         case Kind.TIMESTAMP_NTZ:
             return getattr(value, "tzinfo", None) is None
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return all(is_value(each, type_.element) for each in value)
         case _:
             return True
 
@@ -305,6 +316,13 @@ def _record(text: str, record: RecordType) -> str:
         return parse_record(text, record, SCALARS)
     except ValueError as error:
         raise ValueError(f"{quote_text(text) if text else 'an empty field'} {error}") from None
+
+
+def _array(text: str, type_: Type) -> Value:
+    try:
+        return value_from_json(json.loads(text), type_)
+    except json.JSONDecodeError:
+        raise ValueError(_no_value(text, type_)) from None
 
 
 def _integer(text: str, type_: Type, bounds: tuple[int, int]) -> int:
@@ -410,6 +428,9 @@ def value_to_json(value: Value, type_: Type) -> Any:
         return record_to_json(value, type_.record, SCALARS, value_to_json)
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, tuple | list):
+        assert type_.element is not None
+        return [value_to_json(each, type_.element) for each in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
@@ -426,6 +447,9 @@ def value_from_json(value: Any, type_: Type) -> Value:
         return record_from_python(value, type_.record, SCALARS, value_from_json)
     if isinstance(value, str) and type_.is_binary:
         return parse_base64(value)
+    if isinstance(value, list) and type_.element is not None:
+        element = type_.element
+        return tuple(value_from_json(each, element) for each in value)
     if isinstance(value, str) and not type_.is_symbol:
         return parse_value(value, type_)
     if type_.is_float and value is not None:

@@ -87,9 +87,6 @@ def answer_declarations(
     found = []
     for name in request.relations:
         relation = state.writable_relation(name)
-        types = [
-            [str(each.logical_kind), each.nullable, each.precision, each.scale]
-            for each in relation.types
-        ]
+        types = [each.as_json for each in relation.types]
         found.append({"relation": name, "columns": list(relation.columns), "types": types})
     return Answer.of(context.commit, {"relations": found})

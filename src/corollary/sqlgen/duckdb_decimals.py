@@ -14,7 +14,7 @@ from corollary.core.arrow_buffers import EPOCH, EPOCH_DAY, MICROSECOND
 from corollary.core.logic import Value
 from corollary.core.totals import WORD_BITS
 from corollary.core.types import DECIMAL_MAX_DIGITS, SHORT_DECIMAL_DIGITS, Kind, Type
-from corollary.core.values import canonical_float, to_stored, unscaled_integer
+from corollary.core.values import canonical_float, unscaled_integer
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import NotExactError, SqlTemplate, can_overflow, extreme, most_digits
 from corollary.sqlgen.nodes import Node, OperatorKind
@@ -35,7 +35,10 @@ def type_name(type_: Type) -> str:
 
 def constant(value: Value, type_: Type) -> Node:
     """Return a value of a type."""
-    value = to_stored(value)
+    if type_.logical is not None:
+        from corollary.core.arrow import store_value
+
+        value = store_value(value, type_)
     name = type_name(type_)
     if value is None:
         return nodes.cast(exp.Null(), name)

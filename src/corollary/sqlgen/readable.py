@@ -68,6 +68,10 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
             return exp.true() if value else exp.false()
         case str():
             return exp.Literal.string(value)
+        case tuple():
+            element = None if type_ is None else type_.element
+            parts = [sql_constant(each, element, dialect) for each in value]
+            return exp.Array(expressions=parts)
         case bytes():
             return exp.Unhex(this=exp.Literal.string(value.hex().upper()))
         case int():

@@ -12,7 +12,7 @@ from sqlglot import exp
 from corollary.core.logic import Value
 from corollary.core.totals import word_count
 from corollary.core.types import DECIMAL_MAX_DIGITS, PRIMITIVES, Kind, Type, decimal
-from corollary.core.values import format_value, to_stored
+from corollary.core.values import format_value
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
     AggregateForm,
@@ -39,7 +39,10 @@ PLAIN_SCALE_MAX = 6
 
 
 def _constant(value: Value, type_: Type) -> Node:
-    value, type_ = to_stored(value), type_.stored
+    if type_.logical is not None:
+        from corollary.core.arrow import store_value
+
+        value, type_ = store_value(value, type_), type_.stored
     if value is None:
         return nodes.cast(exp.Null(), type_.spark_name)
     if type_.is_bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import canonical_floats, single_array
+from corollary.core.arrow import canonical_floats, comparable_column, single_array
 from corollary.core.arrow_buffers import index_array, true_mask
 
 Words = npt.NDArray[np.int64]
@@ -62,12 +62,14 @@ def is_among(words: Words, others: Words) -> npt.NDArray[np.bool_]:
 
 def _integers(array: pa.Array) -> list[npt.NDArray[np.int64]]:
     """Return the integers that stand for the values of a column; any ones for null."""
-    kind = array.type
     if not len(array):
         return []
+    array = single_array(comparable_column(pa.chunked_array([array])))
+    kind = array.type
     if pa.types.is_boolean(kind):
         return [true_mask(array).astype(np.int64)]
-    if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_dictionary(kind):
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_text or pa.types.is_dictionary(kind):
         array = array.dictionary_encode().indices
     elif pa.types.is_floating(kind):
         # Of equal floats the bits are equal, too.

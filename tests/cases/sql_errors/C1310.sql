@@ -1,6 +1,6 @@
 select * from t tablesample (10 percent)
 
-select * from t lateral view explode(s) v as x
+select explode(array(k)), explode(array(a)) from t
 
 select * from t pivot (sum(m) for a in (k))
 
@@ -22,7 +22,7 @@ select * from ranges(10)
 
 select * from t cross join unnest(s)
 
-select array(1, 2)[0]
+select array(1, 2)[0, 1]
 
 select a from t union all by name select a from u
 

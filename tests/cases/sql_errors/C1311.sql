@@ -6,7 +6,7 @@ select current_timestamp
 
 select first(a) from t
 
-select collect_list(a) from t
+select histogram_numeric(a, 2) from t
 
 select any_value(a) from t
 

@@ -63,6 +63,45 @@ CALLS = [
     *(f"{way}_utc_timestamp(v, '{zone}')" for way in ("from", "to") for zone in ZONES),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
+ARRAYS = ("array(i, j, NULL, i)", "array(s, t, u, s)", "array(x, y, z)", "array(p, q)")
+ARRAY_CALLS = [
+    *(
+        f"{name}({array})"
+        for name in ("size", "array_distinct", "array_compact", "reverse", "array_sort")
+        for array in ARRAYS
+    ),
+    *(f"{name}({array})" for name in ("array_min", "array_max") for array in ARRAYS),
+    *(f"sort_array({array}, {word})" for array in ARRAYS for word in ("true", "false", "a")),
+    *(
+        f"array_{name}(array(i, NULL, j, {last}), array(k, i{more}))"
+        for name in ("union", "intersect", "except")
+        for last in ("i", "1")
+        for more in ("", ", NULL")
+    ),
+    *(
+        f"{name}(array(i % 3, {last}), array(k % 3{more}))"
+        for name in ("arrays_overlap", "concat")
+        for last in ("j", "NULL")
+        for more in ("", ", NULL", ", 2")
+    ),
+    *(
+        f"array_{name}(array(i % 3, NULL, j % 3), k % 3)"
+        for name in ("contains", "position", "remove", "append", "prepend")
+    ),
+    *("array_contains(array(s, t), u)", "array_contains(array(x, y), z)"),
+    *("array_insert(array(i, j, k), k % 7, l)", "array_insert(array(s, NULL), i % 5, t)"),
+    *("slice(array(i, j, k), i % 6, j % 4)", "array_repeat(s, i % 4)", "array(i, j, k)[k % 4]"),
+    *(f"{name}(array(i, NULL, k), k % 6)" for name in ("element_at", "try_element_at", "get")),
+    *("sequence(i % 9, j % 9)", "sequence(i % 9, j % 9, k % 4)", "sequence(l, l)"),
+    *(f"split(s, '{pattern}')" for pattern in (",", "a|b", "", "[a-z]*", "X")),
+    *("split(s, ',', 2)", "split(s, '', 2)", "split(s, 'a', 1)", "split(s, 'a', 0)"),
+    *("array_join(array(s, NULL, t), u)", "array_join(array(s, NULL, t), ',', u)"),
+    *("flatten(array(array(i, NULL), array(j)))", "flatten(array(array(i), NULL))"),
+    *(f"CAST({array} AS STRING)" for array in (*ARRAYS, "array(d, e)", "array(a, b)")),
+    *(f"array(i % 3, j % 3) {sign} array(k % 3, 1, 2)" for sign in ("<", ">=", "=", "<=>")),
+    *("array(i % 3, NULL) < array(k % 3, 1)", "array(i % 3, NULL) = array(k % 3, NULL)"),
+    *("array(i, l)[1]", "array(i, x)[0]", "array(array(i), array(j, k))[1][0]"),
+]
 DIFFERENT = {
     "log": "a base of 1 has no logarithm here",
     "width_bucket": "a range that is too wide has no parts here",
@@ -86,7 +125,7 @@ def automatic_calls() -> list[str]:
         if not function.parameters:
             continue
         for kind in sorted(function.parameters[0]):
-            if kind in (Kind.UNSIGNED, Kind.RECORD):
+            if kind not in OF_KIND:
                 continue
             for count in {function.least, len(function.parameters)}:
                 taken = dict.fromkeys(COLUMNS, 0)
@@ -179,7 +218,7 @@ def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[str]:
     return lines
 
 
-CASES = [*automatic_calls(), *CALLS]
+CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS]
 
 
 @pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])

@@ -123,6 +123,8 @@ def ulps(one: Any, other: Any) -> float:
 
 
 def comparable(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [comparable(each) for each in value]
     if isinstance(value, float):
         return "nan" if math.isnan(value) else struct.pack(">d", value + 0.0)
     if isinstance(value, datetime):

@@ -241,7 +241,9 @@ def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:
 
 
 def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]:
-    if name.name == Kind.DECIMAL:
+    if name.element is not None:
+        yield from _type_name(declared, name.element)
+    elif name.name == Kind.DECIMAL:
         if resolve_type(name, {}) is None:
             is_bare = name.digits is None
             yield Diagnostic(

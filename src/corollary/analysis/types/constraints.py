@@ -19,7 +19,7 @@ from corollary.core.engine import check_deadline
 from corollary.core.functors.catalog import FUNCTORS, read_time_format, signature_of
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import HOLISTIC
-from corollary.core.functors.spec import ANY, INTEGRAL, ORDERED, FunctorSpec, Kinds
+from corollary.core.functors.spec import ANY, ARRAYS, INTEGRAL, ORDERED, FunctorSpec, Kinds
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -217,6 +217,8 @@ class _ClauseConstraints:
             case logic.Constant():
                 reason = Reason("this literal", term.span)
                 node = self._unifier.new_node(literal_kinds(term), reason)
+                if term.type is not None and term.type.is_array:
+                    self._unifier.assign(node, term.type, reason)
                 self._constraints.constants.append((term, node))
             case logic.Functor() if is_record_term(term):
                 node = self._record(term, inside)
@@ -264,7 +266,9 @@ class _ClauseConstraints:
             self._literal(term, position, values)
         if all(are_taken) and signature.is_comparing and self._agree(term, nodes):
             self._constraints.compared.append((nodes[0], nodes[1]))
-        if signature.is_like_first:
+        if signature.shape:
+            result = self._shaped(term, signature, nodes, are_taken)
+        elif signature.is_like_first:
             result = self._unifier.new_node()
             self._unifier.unify_domains(nodes[0], result)
         elif signature.result is None:
@@ -279,6 +283,32 @@ class _ClauseConstraints:
             result = self._unifier.new_node(frozenset({kind}), reason)
             if signature.scale_at is not None:
                 self._round(term.arguments[signature.scale_at], result, reason)
+        return result
+
+    def _shaped(
+        self,
+        term: logic.Functor,
+        signature: FunctorSpec,
+        nodes: tuple[int, ...],
+        are_taken: Sequence[bool],
+    ) -> int:
+        """Let arrays have the elements that the signature of a functor says."""
+        result, named = self._unifier.new_node(), self._unifier.new_node()
+        written = [signature.shape_at(at) for at in range(len(nodes))]
+        for at, (node, shape) in enumerate(
+            zip((*nodes, result), (*written, signature.shape[-1]), strict=True)
+        ):
+            word, reason = shape.strip("[]"), Reason(f"the result of `{term.name}`", term.span)
+            for _ in range(shape.count("[")):
+                self._unifier.restrict(node, ARRAYS, reason)
+                node = self._unifier.element(node)
+            if word != "T":
+                self._unifier.restrict(node, frozenset({Kind(word)}), reason)
+            elif not self._unifier.unify_domains(named, node) and all(are_taken):
+                argument = term.arguments[at] if at < len(nodes) else term
+                known = self._unifier.partial_type(node)
+                wanted = self._unifier.partial_type(named).kinds
+                self._report(mismatch.parameter_mismatch(argument, known, term.name, wanted))
         return result
 
     def _window(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
@@ -480,11 +510,12 @@ class _ClauseConstraints:
             if at == wanted.columns:  # how often a row counts
                 taken = frozenset({Kind.NUMBER})
             self._take(each, node, term.operator, taken)
+        reason = Reason(f"the result of `{term.operator}`", term.span)
         if typed_by is None:
-            reason = Reason(f"the result of `{term.operator}`", term.span)
             return self._unifier.new_node(frozenset({Kind.FLOAT}), reason)
-        result = self._unifier.new_node(ANY, None)
-        self._unifier.unify_domains(nodes[typed_by], result)
+        result = self._unifier.new_node(ARRAYS if wanted.is_array else ANY, reason)
+        inside = self._unifier.element(result) if wanted.is_array else result
+        self._unifier.unify_domains(nodes[typed_by], inside)
         return result
 
     def _report(self, finding: Diagnostic) -> None:
@@ -514,6 +545,8 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
             return _SYMBOL
         case bytes():
             return frozenset({Kind.BINARY})
+        case tuple():
+            return ARRAYS
         case datetime(tzinfo=None):
             return frozenset({Kind.TIMESTAMP_NTZ})
         case datetime():

@@ -179,6 +179,8 @@ class _ClauseAnnotator:
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
+            if made.name == "array" and type_ is not None:
+                return _array(made, type_), False
             if made.name in _CONSTANTS and isinstance(arguments[0], logic.Constant):
                 return _logical(made, arguments[0]), may_be_null
             return made, may_be_null
@@ -306,6 +308,14 @@ def _logical(term: logic.Functor, stored: logic.Constant) -> logic.Term:
         return logic.Constant(parse_value(str(stored.value), BINARY), term.type, term.span)
     except ValueError:
         return term
+
+
+def _array(term: logic.Functor, type_: Type) -> logic.Term:
+    """Return an array of constants as a constant."""
+    values = [each.value for each in term.arguments if isinstance(each, logic.Constant)]
+    if len(values) < len(term.arguments):
+        return term
+    return logic.Constant(tuple(values), type_, term.span)
 
 
 def _as_decimal(term: logic.Term) -> logic.Term:

@@ -8,7 +8,7 @@ point. Operands of `+` have one kind, variables that are joined have one domain.
 from dataclasses import replace
 
 from corollary.core.functors.spec import ANY, Kinds
-from corollary.core.types import SYMBOL, Kind, RecordType, Type
+from corollary.core.types import SYMBOL, Kind, RecordType, Type, array_of
 from corollary.data_class import dataclass
 from corollary.source import Span
 
@@ -48,6 +48,7 @@ class Unifier:
         self._kinds: list[Kinds] = []
         self._reasons: list[Reason | None] = []
         self._records: list[RecordType | None] = []
+        self._elements: dict[int, int] = {}
         self._domain_parent: list[int] = []
         self._digits: list[tuple[int, int, Reason | None] | None] = []
 
@@ -87,6 +88,9 @@ class Unifier:
         if kind is Kind.RECORD:
             record = self.record(node)
             return None if record is None else replace(SYMBOL, record=record)
+        if kind is Kind.ARRAY:
+            element = self.type_of(self.element(node))
+            return None if element is None else array_of(element)
         if kind is not Kind.DECIMAL:
             return None if kind is None else Type(kind)
         known = self.partial_type(node)
@@ -97,6 +101,13 @@ class Unifier:
     def record(self, node: int) -> RecordType | None:
         """Return the record type of a node, if it is known."""
         return self._records[_root(self._kind_parent, node)]
+
+    def element(self, node: int) -> int:
+        """Return the node of the elements of an array."""
+        root = _root(self._kind_parent, node)
+        if root not in self._elements:
+            self._elements[root] = self.new_node()
+        return self._elements[root]
 
     def restrict(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
         """Let a node have one of some kinds; return False, changing nothing, if it cannot."""
@@ -117,6 +128,8 @@ class Unifier:
             known = self._records[root] or type_.record
             self._records[root] = known
             return known == type_.record
+        if type_.element is not None:
+            return self.assign(self.element(node), type_.element, reason)
         return not type_.is_decimal or self.assign_scale(node, type_.precision, type_.scale, reason)
 
     def assign_scale(self, node: int, precision: int, scale: int, reason: Reason | None) -> bool:
@@ -144,7 +157,10 @@ class Unifier:
         self._kind_parent[second] = first
         self._kinds[first] = left
         self._records[first] = next(iter(records), None)
-        return True
+        elements = self._elements.get(first), self._elements.pop(second, None)
+        if elements[1] is not None:
+            self._elements[first] = elements[1]
+        return None in elements or self.unify_domains(*elements)  # type: ignore[arg-type]
 
     def unify_domains(self, one: int, other: int) -> bool:
         """Let two nodes have one domain; return False if they cannot."""

@@ -7,6 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Sequence
 
+from corollary.core.functors.arrays import arrays
 from corollary.core.functors.conversions import (
     casts,
     conversions,
@@ -20,14 +21,14 @@ from corollary.core.functors.spec import FunctorSpec, Nullness
 from corollary.core.functors.texts import binaries, more_texts, texts
 from corollary.core.functors.times import times
 from corollary.core.logic import NEGATED_OPERATORS, Functor, Term, Wildcard
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, array_of, decimal
 from corollary.core.user_functors.user_functor import UserCall
 
 FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, stored_alike, casts, intervals, internal),
+        *(binaries, stored_alike, casts, intervals, arrays, internal),
     )
     for spec in family()
 }
@@ -143,6 +144,8 @@ def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
         return decimal(DECIMAL_MAX_DIGITS, digits).with_null(nullable)
     if name == "sign" and arguments[0].is_float:
         return arguments[0]
+    if signature.shape:
+        return _shaped(signature, arguments).with_null(nullable)
     if signature.result is not None:
         return Type(signature.result, nullable)
     alike = [arguments[at] for at in signature.alike(len(arguments))]
@@ -151,3 +154,18 @@ def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
         precision = digits if name == "fit" else DECIMAL_MAX_DIGITS
         return decimal(precision, widest).with_null(nullable)
     return alike[0].with_null(nullable)
+
+
+def _shaped(signature: FunctorSpec, arguments: Sequence[Type]) -> Type:
+    """Return the type of the result of a functor of arrays."""
+    known: dict[str, Type] = {}
+    for at, argument in enumerate(arguments):
+        written = signature.shape_at(at)
+        while written.startswith("[") and argument.element is not None:
+            written, argument = written[1:-1], argument.element
+        known.setdefault(written, argument)
+    word = signature.shape[-1].strip("[]")
+    found = known["T"] if word == "T" else Type(Kind(word))
+    for _ in range(signature.shape[-1].count("[")):
+        found = array_of(found)
+    return found

@@ -19,11 +19,13 @@ class Holistic:
         columns: how many columns it is of.
         typed_by: which of them has the type of the result; None for a float.
         parameters: how many constants it needs.
+        is_array: whether the result is an array of values of that type.
     """
 
     columns: int = 1
     typed_by: int | None = None
     parameters: int = 0
+    is_array: bool = False
 
 
 HOLISTIC: dict[str, Holistic] = {
@@ -37,5 +39,6 @@ HOLISTIC: dict[str, Holistic] = {
     "mode": Holistic(1, 0, 1),
     **dict.fromkeys(("max_by", "min_by"), Holistic(2, 1)),
     "listagg": Holistic(2, 0, 2),
+    **dict.fromkeys(("collect_list", "collect_set"), Holistic(1, 0, 0, is_array=True)),
 }
 """Holistic aggregates; those that choose by a column have it first, `listagg` has it last."""

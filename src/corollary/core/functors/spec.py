@@ -33,6 +33,7 @@ DAY: Kinds = frozenset({Kind.DATE})
 MOMENT: Kinds = frozenset({Kind.TIMESTAMP})
 TIME: Kinds = DAY | MOMENT
 BYTES: Kinds = frozenset({Kind.BINARY})
+ARRAYS: Kinds = frozenset({Kind.ARRAY})
 
 _KINDS: Mapping[str, Kinds] = {
     **{str(kind): frozenset({kind}) for kind in Kind},
@@ -43,8 +44,9 @@ _KINDS: Mapping[str, Kinds] = {
     "countable": INTEGRAL | DOUBLE,
     "convertible": NUMERIC | TEXT | {Kind.BOOL},
     "time": TIME,
+    "T": ANY,
 }
-"""The words for kinds in signatures."""
+"""The words for kinds in signatures; `[T]` is an array of whatever `T` is in the whole of it."""
 
 
 class Nullness(StrEnum):
@@ -146,6 +148,7 @@ class FunctorSpec:
         prefix: the sign or word of a prefix operator.
         is_reserved: whether its name cannot be one of a variable or relation.
         aliases: other names in programs.
+        shape: for functors of arrays, the types of the parameters and of the result as written.
         sql_names: the functions of SQL that are this functor, argument by argument.
         readable: SQL for people, where values have their usual types: `show --as sql`.
         exact: SQL that computes the same for all values, in the types of an engine's tables; null
@@ -187,6 +190,7 @@ class FunctorSpec:
     prefix: str = ""
     is_reserved: bool = False
     aliases: tuple[str, ...] = ()
+    shape: tuple[str, ...] = ()
     sql_names: tuple[str, ...] = ()
     readable: Mapping[str, str] = field(default_factory=dict)
     exact: Mapping[str, str] = field(default_factory=dict)
@@ -219,6 +223,10 @@ class FunctorSpec:
         if self.is_paired:
             return self.parameters[position % 2 if position < count - 1 else -1]
         return self.parameters[min(position, len(self.parameters) - 1)]
+
+    def shape_at(self, position: int) -> str:
+        """Return the type of an argument as written."""
+        return self.shape[min(position, len(self.parameters) - 1)]
 
     def alike(self, count: int) -> Sequence[int]:
         """Return which of `count` arguments have one kind, and give their digits to the result."""
@@ -257,10 +265,12 @@ def find_template(templates: Mapping[str, str], dialect: str, kind: Kind) -> str
 
 @cache
 def _read_kinds(text: str) -> Kinds:
+    if text.startswith("["):
+        return ARRAYS
     return Kinds().union(*(_KINDS[word] for word in text.split("|")))
 
 
-_SIGNATURE = re.compile(r"([^(]+)\((.*)\)(?: -> (\w+))?")
+_SIGNATURE = re.compile(r"([^(]+)\((.*)\)(?: -> (\S+))?")
 
 
 def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
@@ -278,6 +288,10 @@ def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
     assert found is not None, signature
     name, written, result = found.groups()
     parameters = [each.split(": ") for each in written.split(", ") if each not in ("", "…")]
+    kinds_of = [kinds for _, kinds in parameters]
+    if result is not None and any(each == "T" or "[" in each for each in (*kinds_of, result)):
+        fields |= {"shape": (*kinds_of, result), "operands": 0}
+        result = "array" if result.startswith("[") else None if result == "T" else result
     for key in ("readable", "exact"):
         if isinstance(fields.get(key), str):
             fields[key] = {"": fields[key]}

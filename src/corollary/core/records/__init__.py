@@ -1,1 +1,1 @@
-"""Records and values of algebraic data types: their text, and how Python and JSON have them."""
+"""Records, algebraic data types and arrays: their texts, and how Python and JSON have them."""

@@ -222,11 +222,13 @@ def _numbered(table: "pa.Table", names: tuple[str, ...], width: int, first: int)
     import numpy as np
     import pyarrow as pa
 
+    from corollary.core.arrow import sort_by_columns
+
     if not table.num_columns:
         return pa.table({name: [first + at] for at, name in enumerate(names[:width])}).slice(
             0, table.num_rows
         )
-    ordered = table.sort_by([(name, "ascending") for name in table.column_names])
+    ordered = sort_by_columns(table, table.column_names)
     for at in range(width):
         numbers = first + at + width * np.arange(table.num_rows, dtype=np.int64)
         ordered = ordered.append_column(names[len(table.column_names) + at], pa.array(numbers))

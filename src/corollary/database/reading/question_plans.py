@@ -284,7 +284,7 @@ def _is_alike(one: CompiledQuestion, two: CompiledQuestion) -> bool:
 def _with_given(question: CompiledQuestion, given: Relation) -> CompiledQuestion:
     """Return a question with the relation of its values, which are data."""
     columns = tuple(
-        Column(name, TypeName(str(type_)))
+        Column(name, TypeName.of(type_))
         for name, type_ in zip(given.columns, given.types, strict=True)
     )
     declared = (*question.rules.declarations, Declaration(given.name, columns))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type
+from corollary.core.arrow import arrow_type, group_rows
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Kind
@@ -186,7 +186,7 @@ def merged_operations(
     ]
     if gone:
         changed = pa.concat_tables(gone, promote_options="permissive")
-        if changed.group_by(changed.column_names).aggregate([]).num_rows < changed.num_rows:
+        if group_rows(changed, changed.column_names).num_rows < changed.num_rows:
             raise InputError.of(
                 "C1374",
                 f"Several rows of the source change one row of `{writes[0].table.relation}`.",

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.analysis.bags import COPIES_COLUMN
-from corollary.core.arrow import from_python, nullary_table, single_array, to_python
+from corollary.core.arrow import from_python, group_rows, nullary_table, single_array, to_python
 from corollary.core.arrow_buffers import index_array, number_scalar, true_mask
 from corollary.core.program import Relation
 from corollary.core.types import SYMBOL
@@ -215,8 +215,8 @@ def _last_events(rows: pa.Table, relation: Relation) -> pa.Table:
     if not relation.columns:
         return rows.slice(max(0, rows.num_rows - 1))
     # Several threads would not keep the order of the rows, on which `last` depends.
-    grouped = rows.group_by(list(relation.columns), use_threads=False)
-    last = grouped.aggregate([(IS_INSERT_COLUMN, "last")])
+    aggregates = [(IS_INSERT_COLUMN, "last")]
+    last = group_rows(rows, relation.columns, aggregates, use_threads=False)
     return last.rename_columns(
         [
             IS_INSERT_COLUMN if name == f"{IS_INSERT_COLUMN}_last" else name

@@ -122,6 +122,10 @@ class DeclarationBuilder:
             name.name, (precision, scale), span=span_between(name.span, end.span)
         )
 
+    def array_type(self, start: Lexeme, element: program.TypeName, end: Lexeme) -> program.TypeName:
+        span = span_between(start.span, end.span)
+        return program.TypeName("array", span=span, element=replace(element, nullable=False))
+
     def type_name(self, base: program.TypeName) -> program.TypeName:
         return base
 

@@ -15,6 +15,7 @@ from corollary.core.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Type,
+    array_of,
     decimal,
     interval,
 )
@@ -64,7 +65,8 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     written = text_of(node, file) or node.sql("spark")
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BINARY, BOOLEAN, "
-        "DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH and INTERVAL DAY TO SECOND"
+        "DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND and "
+        "ARRAY<type>"
     )
     if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
         unit = node.this.args["unit"]
@@ -82,6 +84,8 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         if is_plain and 1 <= precision <= DECIMAL_MAX_DIGITS and scale <= precision:
             return ColumnType(decimal(precision, scale))
         note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
+    elif name == "ARRAY" and len(node.expressions) == 1 and not has_more:
+        return ColumnType(array_of(read_type(node.expressions[0], file).type))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
         return _TYPES[name]
     if name == "INTERVAL":

@@ -88,6 +88,7 @@ class PositionParser(BoundedParser, SparkParser):
 
     STRICT_CAST = True
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # `array(x)[0]` is an element
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
         name: parse
         for name, parse in SparkParser.FUNCTION_PARSERS.items()

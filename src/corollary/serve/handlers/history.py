@@ -102,6 +102,7 @@ def _net_change(fed: Relation, table: "pa.Table", limit: int) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from corollary.core.arrow import group_rows
     from corollary.database.feed_tables import COMMIT_COLUMNS
     from corollary.warehouse.files.durable_files import DELETE, INSERT
 
@@ -118,7 +119,7 @@ def _net_change(fed: Relation, table: "pa.Table", limit: int) -> dict[str, Any]:
         return _as_json(shape, added, removed, len(added), len(removed))
     names = [f"c{index}" for index in range(width)]
     signed = pa.table([*table.columns[:width], signs], names=[*names, "sign"])
-    sums = signed.group_by(names).aggregate([("sign", "sum")])
+    sums = group_rows(signed, names, [("sign", "sum")])
     rows = sums.select(names).rename_columns(list(shape.columns))
     came = rows.filter(pc.greater(sums.column("sign_sum"), 0))
     went = rows.filter(pc.less(sums.column("sign_sum"), 0))

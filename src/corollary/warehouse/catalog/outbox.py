@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from corollary.core.alerts import Alert, Sink, SinkKind
-from corollary.core.types import Kind, Type
+from corollary.core.types import type_from_json
 from corollary.core.values import value_from_json
 from corollary.errors import ClaimError, WarehouseError
 from corollary.warehouse.catalog import queued_alert
@@ -84,9 +84,7 @@ def record_alerts(
 
 
 def _columns(alert: Alert) -> dict[str, Any]:
-    types = [
-        [str(each.logical_kind), each.nullable, each.precision, each.scale] for each in alert.types
-    ]
+    types = [each.as_json for each in alert.types]
     return {
         "event": alert.event,
         "shape": json.dumps({"columns": alert.columns, "types": types}),
@@ -152,7 +150,7 @@ def count_alerts(
 def _queued_alert(row: Any, attempts: int = 0) -> queued_alert.QueuedAlert:
     try:
         shape = json.loads(row.shape)
-        types = tuple(Type(Kind(kind), *rest) for kind, *rest in shape["types"])
+        types = tuple(map(type_from_json, shape["types"]))
         values = zip(json.loads(row.row), types, strict=True)
         alert = Alert(
             row.event,

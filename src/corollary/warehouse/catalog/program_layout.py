@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from corollary.core.program import NormalProgram, Relation
-from corollary.core.types import Kind, Type
+from corollary.core.types import type_from_json
 from corollary.rewrite.align import definition_digests
 
 
@@ -19,7 +19,7 @@ def layout_of(program: NormalProgram) -> dict[str, Any]:
         "relations": {
             name: {
                 "columns": list(relation.columns),
-                "types": [_type_as_json(each) for each in relation.types],
+                "types": [each.as_json for each in relation.types],
                 "derived": relation.is_derived,
                 "virtual": relation.is_virtual,
                 "declared": relation.is_declared,
@@ -39,7 +39,7 @@ def program_of_layout(layout: Mapping[str, Any]) -> NormalProgram:
         name: Relation(
             name,
             tuple(each["columns"]),
-            tuple(_type_from_json(type_) for type_ in each["types"]),
+            tuple(map(type_from_json, each["types"])),
             is_derived=each["derived"],
             is_virtual=each["virtual"],
             is_declared=each["declared"],
@@ -49,12 +49,3 @@ def program_of_layout(layout: Mapping[str, Any]) -> NormalProgram:
     return NormalProgram(
         relations, (), (), {}, layout["bases"], layout["parts"], bags=layout.get("bags", {})
     )
-
-
-def _type_as_json(type_: Type) -> list[Any]:
-    return [str(type_.logical_kind), type_.nullable, type_.precision, type_.scale]
-
-
-def _type_from_json(values: list[Any]) -> Type:
-    kind, nullable, precision, scale = values
-    return Type(Kind(kind), nullable, precision, scale)

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core.arrow import is_compared_as_text
 from corollary.core.arrow_buffers import bool_array
 
 _MAX_COLUMNS = 32
@@ -41,7 +42,7 @@ def statistics_of(rows: pa.Table) -> str:
         name: _bounds(column)
         for name, column in columns.items()
         if column.null_count < len(column)
-        and not (pa.types.is_binary(column.type) or pa.types.is_duration(column.type))
+        and not (is_compared_as_text(column.type) or pa.types.is_duration(column.type))
     }
     parts = {
         "numRecords": str(rows.num_rows),

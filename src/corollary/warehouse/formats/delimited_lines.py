@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import canonical_floats, to_stored_column
+from corollary.core.arrow import canonical_floats, distinct_values, to_stored_column
 from corollary.core.logic import Value
 from corollary.core.program import Directive, Relation
 from corollary.core.records import record_text
@@ -81,6 +81,9 @@ def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if type_.is_binary:
         return to_stored_column(pa.chunked_array([array]), type_).combine_chunks().cast(pa.string())
+    if type_.is_array:
+        values, rows = distinct_values(array)
+        return pa.array([format_value(each, type_) for each in values], pa.string()).take(rows)
     if type_.is_float:
         floats = canonical_floats(array).to_pylist()
         return pa.array([None if v is None else repr(v) for v in floats], pa.string())

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import single_array, sort_rows
+from corollary.core.arrow import distinct_values, single_array, sort_rows
 from corollary.core.program import Directive, Relation
 from corollary.core.records.record_text import read_record
 from corollary.core.types import PLAIN_BRANCH, Branch, Kind, Type
@@ -110,14 +110,15 @@ def _value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
     """Return the JSON text of each value."""
     if type_.logical_kind in _DIRECT_KINDS:
         return pc.fill_null(pc.cast(values, pa.string()), "null")
-    words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
     if type_.is_symbol and type_.record is None:
-        distinct = _quoted(words.dictionary)
+        words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        distinct, rows = _quoted(words.dictionary), words.indices
     else:
-        made = (_as_json(value, type_, form) for value in words.dictionary.to_pylist())
+        found, rows = distinct_values(values)
+        made = (_as_json(value, type_, form) for value in found)
         texts = [json.dumps(each, ensure_ascii=False) for each in made]
         distinct = pa.array(texts, pa.string())
-    return pc.fill_null(distinct.take(words.indices), "null")
+    return pc.fill_null(distinct.take(rows), "null")
 
 
 def _quoted(texts: pa.Array) -> pa.Array:

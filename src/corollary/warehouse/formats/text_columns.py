@@ -62,6 +62,13 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
     if type_.is_binary:
         is_all = pc.all(_match(text, type_), min_count=0).as_py()
         return from_stored_column(pc.ascii_upper(text), type_) if is_all else None
+    if type_.is_array:
+        words = text.dictionary_encode()
+        try:
+            values = [parse_value(each, type_) for each in words.dictionary.to_pylist()]
+        except ValueError:
+            return None
+        return pa.array(values, arrow_type(type_)).take(words.indices)
     if not _has_agreed_bytes(text, type_.logical_kind):
         return None
     if type_.is_timestamp and not _is_plain_timestamp(text):

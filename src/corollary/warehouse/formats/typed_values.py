@@ -26,10 +26,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single_array
-from corollary.core.arrow_buffers import bool_array, index_array, true_mask
+from corollary.core.arrow_buffers import (
+    bool_array,
+    fixed_values,
+    index_array,
+    list_array,
+    null_mask,
+    true_mask,
+)
 from corollary.core.functors.times import DAY_MICROSECONDS, LAST_DAY, LEAST_DAY
 from corollary.core.logic import Value
 from corollary.core.program import Relation
+from corollary.core.records.arrays import offsets_of
 from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
 from corollary.core.values import (
@@ -86,6 +94,10 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return found in {pa.binary(), pa.large_binary(), pa.binary_view()} or bool(
                 pa.types.is_fixed_size_binary(found)
             )
+        case Kind.ARRAY:
+            assert type_.element is not None
+            is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
+            return is_list and is_readable(found.value_type, type_.element)
         case _:
             assert_never(type_.logical_kind)
 
@@ -103,8 +115,21 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     if column.null_count and not type_.nullable:
         nulls = true_mask(single_array(pc.is_null(column)))
         failures = dict.fromkeys(np.flatnonzero(nulls).tolist(), _NULL)
+    if type_.element is not None:
+        lists = _from_lists(single_array(column), type_.element, failures)
+        return pa.chunked_array([lists.cast(arrow_type(type_))]), failures
     pieces = _convert_parts(column, nullable, 0, failures)
     return pa.chunked_array(pieces, arrow_type(type_)), failures
+
+
+def _from_lists(lists: pa.Array, element: Type, failures: Failures) -> pa.Array:
+    """Return lists with elements of one of our types, and note those whose elements are not."""
+    sizes = fixed_values(pc.list_value_length(lists).fill_null(0).cast(pa.int64()), np.int64)
+    values, failed = from_arrow(pa.chunked_array([lists.flatten()]), element)
+    owners = np.repeat(np.arange(len(lists)), sizes)
+    for number, reason in failed.items():
+        failures.setdefault(int(owners[number]), reason)
+    return list_array(offsets_of(sizes), single_array(values), null_mask(lists))
 
 
 SCALAR_COLUMNS = ScalarColumns(is_readable, from_arrow)
@@ -253,6 +278,10 @@ def _from_json(value: object, type_: Type) -> Value:
             return parse_base64(value)
         case Kind.BINARY, bytes():
             return value
+        case Kind.ARRAY, list():
+            element = type_.element
+            assert element is not None
+            return tuple(None if each is None else _from_json(each, element) for each in value)
         case _:
             pass
     raise ValueError(_mismatch(value, type_))

@@ -18,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import nullary_table, schema_of
+from corollary.core.arrow import group_rows, nullary_table, schema_of
 from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
@@ -265,7 +265,7 @@ def net_delta(deltas: Sequence[RelationDelta], relation: Relation) -> RelationDe
         for table, sign in ((each.added, 1), (each.removed, -1))
     ]
     sums = pa.concat_tables([_signed(schema.empty_table(), keys, 1), *signed])
-    sums = sums.group_by(keys).aggregate([(_SIGN, "sum")])
+    sums = group_rows(sums, keys, [(_SIGN, "sum")])
     sign = sums.column(f"{_SIGN}_sum")
     if pc.any(pc.greater(pc.abs(sign), 1)).as_py():
         raise _does_not_add_up(relation)

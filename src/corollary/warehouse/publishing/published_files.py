@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corollary.core.arrow import sort_by_columns
 from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
@@ -139,7 +140,7 @@ class PublishedFiles:
         if not rows.num_rows:
             return []
         if not is_sorted and not _is_ascending(rows.column(0)):
-            rows = rows.sort_by([(name, "ascending") for name in rows.column_names[:_SORT_COLUMNS]])
+            rows = sort_by_columns(rows, rows.column_names[:_SORT_COLUMNS])
         return [self._write_file(each) for each in slice_table(rows, FILE_MAX_ROWS)]
 
     def link(self, sources: Sequence[Place]) -> list[NewFile] | None:

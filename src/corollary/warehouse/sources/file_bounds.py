@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import single_array
+from corollary.core.arrow import is_compared_as_text, single_array
 from corollary.core.arrow_buffers import (
     Mask,
     fixed_array,
@@ -116,7 +116,7 @@ _UNBOUNDED = (pa.types.is_floating, pa.types.is_binary, pa.types.is_duration)
 
 def _column_bounds(column: pa.ChunkedArray) -> ColumnBounds:
     type_ = column.type
-    if any(is_kind(type_) for is_kind in _UNBOUNDED):
+    if is_compared_as_text(type_) or any(is_kind(type_) for is_kind in _UNBOUNDED):
         return None
     has_null = bool(column.null_count)
     if pa.types.is_dictionary(type_):

@@ -260,6 +260,8 @@ def _read_as(type_: Type) -> pa.DataType:
 
 
 def _is_read_by_arrow(type_: Type) -> bool:
+    if type_.element is not None:
+        return not type_.element.is_float and _is_read_by_arrow(type_.element)
     return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
 

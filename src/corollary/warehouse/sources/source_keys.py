@@ -8,7 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import dependency_violations, expand_table, sort_rows, to_python
+from corollary.core.arrow import (
+    dependency_violations,
+    expand_table,
+    group_rows,
+    sort_rows,
+    to_python,
+)
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
@@ -72,7 +78,7 @@ def _groups(rows: pa.Table, positions: list[int]) -> pa.Table:
     columns = [rows.column(at) for at in positions]
     numbers = index_array(np.arange(rows.num_rows))
     table = pa.table([*columns, numbers], [*map(str, range(len(columns))), _ROW])
-    return table.group_by(table.column_names[:-1]).aggregate([(_ROW, "min"), (_ROW, "max")])
+    return group_rows(table, table.column_names[:-1], [(_ROW, "min"), (_ROW, "max")])
 
 
 def _conflicts(

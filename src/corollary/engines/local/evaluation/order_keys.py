@@ -39,7 +39,8 @@ def order_keys(codes: Codes, type_: Type, dictionary: Dictionary) -> OrderKeys:
     distinct, rows = np.unique(codes, return_inverse=True)
     if not len(distinct) or distinct[0]:  # null has a key in any case
         distinct, rows = np.insert(distinct, 0, 0), rows + 1
-    order = pc.sort_indices(single_array(dictionary.decode_arrow(distinct[1:], type_))).to_numpy()
+    values = dictionary.decode_arrow(distinct[1:], type_.stored)
+    order = pc.sort_indices(single_array(values)).to_numpy()
     ranks = np.zeros(len(distinct), np.int64)
     ranks[1:][order] = np.arange(1, len(distinct))
     sorted_codes = np.zeros(len(distinct), np.int64)

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, from_stored_column, to_stored_column
+from corollary.core.arrow import arrow_type, from_stored_column, store_value, to_stored_column
 from corollary.core.engine import ValueRange
 from corollary.core.types import Domain, Kind, Type
-from corollary.core.values import to_stored
 from corollary.engines.local.storage.blocks import Blocks
 from corollary.engines.local.storage.code_range import (
     INTERNED_CODE,
@@ -137,7 +136,7 @@ class Dictionary:
     def _encode_present(self, values: list[Any], type_: Type) -> Codes:
         domain = self.domain(type_)
         if isinstance(domain, SymbolDomain):
-            return domain.encode_python([to_stored(value) for value in values])
+            return domain.encode_python([store_value(value, type_) for value in values])
         return domain.encode(native.from_python(values, type_))
 
     def code_interval(self, values: ValueRange, type_: Type) -> CodeInterval | None:

@@ -22,7 +22,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, from_stored_column, to_stored_column
+from corollary.core.arrow import (
+    arrow_type,
+    from_stored_column,
+    load_value,
+    store_value,
+    to_stored_column,
+)
 from corollary.core.arrow_buffers import (
     EPOCH,
     EPOCH_DAY,
@@ -39,7 +45,7 @@ from corollary.core.arrow_buffers import (
     words_of_integers,
 )
 from corollary.core.types import TYPE_SPECS, Kind, Type
-from corollary.core.values import decimal_value, from_stored, to_stored, unscaled_integer
+from corollary.core.values import decimal_value, unscaled_integer
 from corollary.engines.local.values.texts import Texts
 
 NativeArray = npt.NDArray[Any]
@@ -98,7 +104,7 @@ def narrow_integers(values: NativeArray) -> NativeArray:
 def from_python(values: Sequence[Any], type_: Type) -> Any:
     """Return Python values, none of them None, as an array."""
     if type_.logical is not None:
-        values = [to_stored(value) for value in values]
+        values = [store_value(value, type_) for value in values]
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return Texts.of(values)
@@ -122,7 +128,7 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
 def to_python(value: Any, type_: Type) -> Any:
     """Return one native value as a Python object."""
     if type_.logical is not None:
-        return from_stored(to_python(value, type_.stored), type_)
+        return load_value(to_python(value, type_.stored), type_)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return value

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import DependencyCheck, Violations
+from corollary.core.arrow import DependencyCheck, Violations, group_rows
 from corollary.core.arrow_buffers import index_array
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -180,7 +180,7 @@ def _keys_by_partition(
     """Return the determinants of tuples by the partitions that may have some that agree."""
     columns = order[: len(check.determinants)]
     keys = added.select(list(columns))
-    keys = keys.group_by(keys.column_names).aggregate([])
+    keys = group_rows(keys, keys.column_names)
     places = part.partitioning.rows_by_partition(keys, columns, source.files.relation.types)
     return {number: to_bytes(keys.take(index_array(each))) for number, each in places.items()}
 
@@ -291,7 +291,7 @@ class FindViolations:
         prefixes = (each for each in orders if {*each[: len(columns)]} == {*columns})
         order = next(prefixes, made)
         keys = added.select(list(order[: len(columns)]))
-        distinct = keys.group_by(keys.column_names).aggregate([])
+        distinct = group_rows(keys, keys.column_names)
         opened = load_partition(
             address.root, address.relation, tuple(dict.fromkeys((*orders, order))), address.stored
         )

@@ -9,7 +9,7 @@ from sqlglot import exp
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import DOUBLE, INTEGRAL, TEXT, TRUTH
 from corollary.core.logic import Value
-from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, decimal
+from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, array_of, decimal
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
@@ -57,6 +57,7 @@ AGGREGATES = {
     "median": "percentile_cont",
     "percentile": "percentile_cont",
     "string_agg": "listagg",
+    "array_agg": "collect_list",
 }
 """The aggregates by their names; those of conditions are the smallest and the largest one."""
 
@@ -82,6 +83,9 @@ def aggregate_call(
     call = read_aggregate(inner, node, tests)
     if counts_nothing(call):
         return sized(integer(0, call.span), 64)
+    if call.type.is_array and call.name in HOLISTIC and HOLISTIC[call.name].is_array:
+        nothing = ConstantValue((), call.type.with_null(False))  # of no rows, as in Spark
+        return FunctionCall("coalesce", (call, nothing), nothing.type, call.span)
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
@@ -256,6 +260,8 @@ class _Holistic:
                 values, parameters = self._mode(arguments)
             case "listagg":
                 values, parameters = self._listagg(arguments)
+            case "collect_list" | "collect_set":
+                values = [self._known(each) for each in self._counted(arguments, 1, "x")]
             case "max_by" | "min_by":
                 value, by = self._counted(arguments, 2, "x, y")
                 values = [self._known(by), self._known(value)]
@@ -267,6 +273,7 @@ class _Holistic:
                 values = [fitted(numeric(each, site), DOUBLE, site) for each in given]
         typed_by = HOLISTIC[operator].typed_by
         type_ = FLOAT if typed_by is None else values[typed_by].type
+        type_ = array_of(type_) if HOLISTIC[operator].is_array else type_
         span = site.span
         return AggregateCall(
             operator, tuple(values), type_.with_null(True), span=span, parameters=parameters

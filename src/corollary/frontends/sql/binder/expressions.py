@@ -16,6 +16,7 @@ from corollary.core.types import BOOL, DATE, SYMBOL, Type
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
+from corollary.frontends.sql.binder.functions.array_functions import element_of
 from corollary.frontends.sql.binder.names import resolve_column
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.binder.special_calls import (
@@ -165,6 +166,16 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_interval(self, node: exp.Interval) -> Expression:
         return interval_literal(node, self.session)
+
+    def _visit_bracket(self, node: exp.Bracket) -> Expression:
+        self.session.check(node, "this", "expressions")
+        if len(node.expressions) != 1:
+            raise self.session.unsupported(node)
+        site = self.site(node, node.this, *node.expressions, name="[]")
+        array = self.bind(node.this)
+        if not array.type.is_array:
+            raise self.session.unsupported(node)
+        return element_of(array, self.bind(node.expressions[0]), site)
 
     def _visit_currentdate(self, node: exp.CurrentDate) -> Expression:
         self.session.check(node)

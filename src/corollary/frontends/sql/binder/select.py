@@ -14,6 +14,7 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
+from corollary.frontends.sql.binder.generators import without_generators
 from corollary.frontends.sql.binder.names import near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
@@ -254,6 +255,7 @@ def bind_select(
     read_query: QueryReader,
 ) -> BoundSelect:
     """Return a block; `around` is its scope before its sources are known."""
+    node = without_generators(node, session)
     session.check(node, *CLAUSES)
     source, scope = SourceBinder(session, around, read_query).bind_from(node)
     return _SelectBinder(node, session, scope).bind(source, order)

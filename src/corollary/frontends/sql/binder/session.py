@@ -28,7 +28,6 @@ UNTYPED = replace(SYMBOL, nullable=True, precision=-1)
 """The type of the literal `NULL` before its context gives it one."""
 
 _CLAUSES = {
-    "laterals": ("LATERAL VIEW", "join a table that has one row per element"),
     "hint": ("A hint", "leave it out: the order of joins is chosen by cost"),
     "sample": ("TABLESAMPLE", "choose rows by a condition on a column"),
     "version": ("VERSION AS OF", "ask for a commit where the whole statement is asked"),

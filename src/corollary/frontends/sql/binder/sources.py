@@ -10,7 +10,9 @@ from corollary.core.types import BOOL, NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
+from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
+from corollary.frontends.sql.binder.generators import NUMBERS, generated, is_generator
 from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.binder.pivots import without_pivots
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
@@ -105,6 +107,8 @@ class SourceBinder:
         """Return the source of a query that can name the columns of the sources before it."""
         self.session.check(node, "this", "alias")
         query = node.this.copy()
+        if is_generator(query):
+            query, _ = generated(query, self.session)
         query.set("alias", node.args.get("alias"))
         return self._bind_subquery(query, before)
 
@@ -132,8 +136,12 @@ class SourceBinder:
     def _bind_table(self, node: exp.Table) -> tuple[Source, Scope]:
         session = self.session
         session.check(node, "this", "db", "catalog", "alias", "joins")
-        if isinstance(node.this, exp.Anonymous) and name_of(node.this) == "range":
+        if isinstance(node.this, exp.Anonymous) and name_of(node.this) in ("range", NUMBERS):
             return self._bind_range(node)
+        if is_generator(node.this):
+            query, _ = generated(node.this, session)
+            query.set("alias", node.args.get("alias"))
+            return self._bind_subquery(query, self.around)
         parts = [node.args.get(part) for part in ("catalog", "db", "this")]
         identifiers = [part for part in parts if part is not None]
         if not all(isinstance(part, exp.Identifier) for part in identifiers):
@@ -163,6 +171,11 @@ class SourceBinder:
         """Return the source of `range([start,] end [, step [, parts]])`."""
         session, called = self.session, node.this
         session.check(called, "this", "expressions")
+        if name_of(called) == NUMBERS:
+            binder = ExpressionBinder(session, self.around, "FROM")
+            site = binder.site(called, *called.expressions, name="size")
+            count = function_call("size", [binder.bind(called.expressions[0])], site)
+            return self._range_source(node, (integer(0), count, integer(1)))
         binder = ExpressionBinder(session, Scope(), "FROM")
         site = binder.site(called, *called.expressions, name="range")
         given = [fitted(binder.bind(each), WHOLE, site) for each in called.expressions]
@@ -175,12 +188,18 @@ class SourceBinder:
         if any(not isinstance(constant_of(each), int) for each in given) or step == integer(0):
             message = "`range` takes literal numbers, and a step other than 0."
             raise session.error("C1306", message, called, "write `range(0, 10, 2)`")
+        return self._range_source(node, (start, end, step))
+
+    def _range_source(
+        self, node: exp.Table, bounds: tuple[Expression, Expression, Expression]
+    ) -> tuple[Source, Scope]:
+        session = self.session
         alias, number = node.args.get("alias"), session.next_source()
         columns: tuple[QueryColumn, ...] = (QueryColumn("id", NUMBER),)
         if alias is not None:
             session.check(alias, "this", "columns")
             columns = self._renamed(columns, alias)
-        source = RangeSource(number, (start, end, step), columns, session.span(node))
+        source = RangeSource(number, bounds, columns, session.span(node))
         scope = source_scope(alias.name if alias else "range", number, columns, self.around)
         return self._bind_joins(source, scope, node.args.get("joins") or [])
 

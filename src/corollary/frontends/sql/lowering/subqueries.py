@@ -322,6 +322,9 @@ def _fault(type_: Type) -> Term:
             return Functor("to_string", (Functor("to_number", (text,)),))
         case Kind.DECIMAL:
             return Functor("to_decimal", (text, Constant(type_.scale)))
+        case Kind.ARRAY:
+            assert type_.element is not None
+            return Functor("array", (_fault(type_.element),))
         case Kind.BOOL:
             return Functor("eq", (Functor("to_number", (text,)), ONE))
         case Kind.BINARY:

@@ -263,6 +263,11 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
         cursor.position += 1
         if cursor.accept("TO"):
             cursor.position += 1
+    depth = cursor.word().count("<") if word == "ARRAY" else 0
+    while depth > 0 and not cursor.has_ended():
+        cursor.position += 1
+        depth += cursor.word().count("<") - cursor.word().count(">")
+        cursor.position += depth == 0
     tokens = cursor.tokens[start : cursor.position]
     if word in _CURES:
         text = f"`{word}` is not a type that columns can have here."

@@ -242,6 +242,7 @@ def _assigned(
     is_moment = given.is_time and wanted.is_time
     is_interval = wanted.is_interval and given.logical is wanted.logical
     is_fitting = is_numeric or is_moment or is_interval or wanted.is_symbol
+    is_fitting = is_fitting or wanted.is_array
     found = cast(value, wanted.with_null(False), 64) if is_fitting else None
     if found is None:
         raise InputError.of(

@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.logic import Accumulator, Value
+from corollary.core.records.arrays import join_pieces, offsets_of
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation.moments import double_moment, single_moment
+from corollary.engines.local.evaluation.functions.arrays import pieces_of
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.values.codes import Dictionary
@@ -189,6 +191,20 @@ def _join_texts(bag: Bag) -> Codes:
     return bag.dictionary.encode(Texts(joined), None, bag.type)
 
 
+def _collect(is_set: bool, bag: Bag) -> Codes:
+    """Return the values of a group as an array in their order."""
+    codes, type_ = bag.columns[0]
+    ranks = bag.ranks(0)
+    rows = np.lexsort((ranks, bag.owners))
+    if is_set:
+        rows = rows[first_mask(bag.owners[rows]) | first_mask(ranks[rows])]
+    else:
+        rows = rows.repeat(bag.weights[rows])
+    ends = offsets_of(np.bincount(bag.owners[rows], minlength=len(bag.begins)))
+    pieces = pieces_of(bag.dictionary.decode(codes[rows], type_), None, type_)
+    return bag.dictionary.encode(Texts(join_pieces(ends, pieces.array)), None, bag.type)
+
+
 _SINGLE = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "skewness", "kurtosis")
 _DOUBLE = ("covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2")
 _SUMS = ("regr_sxx", "regr_sxy", "regr_syy")
@@ -205,5 +221,7 @@ _KERNELS: dict[str, tuple[Callable[[Bag], Codes], int]] = {
     "max_by": (partial(_choose, True), 1),
     "min_by": (partial(_choose, False), 1),
     "listagg": (_join_texts, 1),
+    "collect_list": (partial(_collect, False), 1),
+    "collect_set": (partial(_collect, True), 1),
 }
 """The kernels, and how many columns have to be present for a row to count."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from corollary.engines.local.evaluation import arithmetic, text_functions, times
 from corollary.engines.local.evaluation.functions import (
+    arrays,
     by_duckdb,
     casts,
     choices,
@@ -18,6 +19,7 @@ from corollary.engines.local.evaluation.functions import (
 COMBINATIONS: Mapping[str, Callable[..., Any]] = {
     **choices.COMBINATIONS,
     **records.RECORD_COMBINATIONS,
+    **arrays.ARRAY_COMBINATIONS,
 }
 """The functors that decide themselves about null and missing arguments."""
 
@@ -33,5 +35,6 @@ STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **text_parts.TEXT_PART_FUNCTIONS,
     **casts.CAST_FUNCTIONS,
     **records.RECORD_FUNCTIONS,
+    **arrays.ARRAY_FUNCTIONS,
 }
 """The functors that are null where an argument is, and have no value where one has none."""

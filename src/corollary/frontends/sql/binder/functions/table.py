@@ -5,6 +5,10 @@ from difflib import get_close_matches
 
 from corollary.core.functors.catalog import FUNCTORS, functor_of_sql
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction, function_of
+from corollary.frontends.sql.binder.functions.array_functions import (
+    ARRAY_FUNCTIONS,
+    LIST_FUNCTIONS,
+)
 from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
 from corollary.frontends.sql.binder.functions.text_functions import (
     BINARY_FUNCTIONS,
@@ -21,13 +25,14 @@ FUNCTIONS: dict[str, SqlFunction] = {
     **TEXT_FUNCTIONS,
     **CODING_FUNCTIONS,
     **TIME_FUNCTIONS,
+    **LIST_FUNCTIONS,
 }
 """The functions of SQL that are more than a functor."""
 
 _RANDOM = ("has another value each time", "compute it outside, and insert it")
 _CLOCK = ("changes while nothing else does", "use `current_date`, the day that `--today` sets")
 _ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
-_LIST = ("would be a list, which no column can hold", "keep one row for each element")
+_LIST = ("would be a value that no column can hold", "keep an array, or one row for each part")
 _STATE = ("tells about the session, not about the data", "leave it out")
 _MIXED = (
     "would have months and days together, which cannot be compared",
@@ -51,9 +56,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
     **dict.fromkeys(("first", "last", "any_value", "first_value", "last_value"), _ORDER),
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg", "array", "map"), _LIST),
-    **dict.fromkeys(("struct", "named_struct", "split", "explode", "sequence"), _LIST),
-    **dict.fromkeys(("posexplode", "inline", "stack", "flatten", "transform"), _LIST),
+    **dict.fromkeys(("map", "struct", "named_struct", "inline", "transform"), _LIST),
     "approx_count_distinct": _APPROXIMATE,
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _QUANTILE),
     **dict.fromkeys(("approx_top_k", "count_min_sketch", "histogram_numeric"), _SKETCH),
@@ -134,7 +137,10 @@ def function_call(name: str, arguments: list[Expression], site: Site) -> Express
     """Return a function applied to its arguments."""
     is_written = site.name == name
     is_binary = any(each.type.is_binary for each in arguments)
-    found = BINARY_FUNCTIONS.get(name) if is_binary else None
+    is_array = any(each.type.is_array for each in arguments)
+    found = (
+        BINARY_FUNCTIONS.get(name) if is_binary else ARRAY_FUNCTIONS.get(name) if is_array else None
+    )
     found = found or find_function(name)
     check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):

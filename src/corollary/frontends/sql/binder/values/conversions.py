@@ -5,6 +5,7 @@ another type becomes that one, beside integers BIGINT and beside other numbers D
 digits as a decimal, a BIGINT 20, a literal as many as it is written with.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
@@ -24,6 +25,7 @@ from corollary.core.types import (
     TIMESTAMP_NTZ,
     Kind,
     Type,
+    array_of,
     decimal,
     interval,
 )
@@ -135,6 +137,9 @@ def wider(left: Type, right: Type) -> Type | None:
     kinds = {left.logical_kind, right.logical_kind}
     if kinds <= NUMERIC:
         return _wider_number(left, right).with_null(nullable)
+    if left.element is not None and right.element is not None:
+        element = wider(left.element, right.element)
+        return None if element is None else array_of(element).with_null(nullable)
     if len(kinds) == 1:
         return (_wider_interval(left, right) if left.is_interval else left).with_null(nullable)
     if left.is_time and right.is_time:
@@ -155,7 +160,7 @@ def _read_type(beside: Type) -> Type | None:
             return FLOAT
         case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return beside
-        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
+        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.ARRAY | Kind.DURATION | Kind.MONTHS:
             return None
 
 
@@ -214,6 +219,8 @@ def convert(expression: Expression, type_: Type) -> Expression:
         return expression.as_type(type_)
     if is_untyped(expression):
         return ConstantValue(None, type_.with_null(True), expression.span)
+    if type_.element is not None:
+        return _with_elements(expression, type_, convert)
     if found.domain == type_.domain and found.logical is type_.logical:
         if found.is_interval and found.fields != type_.fields:
             return interval_of(amount_of(expression), type_, expression.span)
@@ -246,6 +253,32 @@ def convert(expression: Expression, type_: Type) -> Expression:
             return text
         case _:
             raise AssertionError(f"{found} never becomes {type_} by itself")
+
+
+def _with_elements(
+    array: Expression, type_: Type, change: Callable[[Expression, Type], Expression | None]
+) -> Expression:
+    """Return an array with elements of another type if it is written with them, else as it is."""
+    element, held = type_.element, array.type.element
+    assert element is not None
+    if held is None or held == element:
+        return array
+    parts: tuple[Expression, ...] = ()
+    match array:
+        case ConstantValue(value=tuple(values)):
+            parts = tuple(ConstantValue(each, held.with_null(each is None)) for each in values)
+        case FunctionCall(functor="array"):
+            parts = array.arguments
+        case _:
+            return replace(array, type=type_) if held.domain == element.domain else array
+    made = [change(each, element) for each in parts]
+    if None in made:
+        return array
+    found = tuple(each for each in made if each is not None)
+    if all(isinstance(each, ConstantValue) for each in found):
+        constants = tuple(each.value for each in found if isinstance(each, ConstantValue))
+        return ConstantValue(constants, type_.with_null(False), array.span)
+    return FunctionCall("array", found, type_.with_null(False), array.span)
 
 
 def to_decimal(expression: Expression, scale: int, precision: int) -> Expression:
@@ -310,6 +343,9 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return expression if kind is Kind.BINARY else None
         case Kind.DURATION | Kind.MONTHS:
             return _to_interval(expression, target)
+        case Kind.ARRAY:
+            made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
+            return made if made.type.element == target.element else None
         case Kind.UNSIGNED:
             return None
 
@@ -410,7 +446,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             found = call("seconds_between", (start, second), NUMBER, span)
         case Kind.DURATION | Kind.MONTHS:
             found = _last_fields(expression)
-        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY:
+        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY:
             return None
     return within(found, bits)
 
@@ -449,7 +485,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
                 both = (exact, constant(Decimal("1000000.0"), decimal(8, 1)), integer(6))
                 return _to_fitting_decimal(call("divide", both, decimal(25, 6), span), target)
             return _to_fitting_decimal(_last_fields(expression), target)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY:
             return None
     return call("fit", (found, integer(target.precision)), result, span)
 

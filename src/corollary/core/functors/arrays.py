@@ -1,0 +1,109 @@
+"""Functors of arrays; an array is null as a whole, and any of its elements may be null."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from corollary.core.functors.spec import FunctorSpec, Nullness, Word, define
+
+_define = partial(define, section="arrays")
+_nullable = partial(_define, nullness=Nullness.ALWAYS)
+
+
+def arrays() -> Iterable[FunctorSpec]:
+    """Yield the functions of arrays as in Spark SQL."""
+    for signature, doc, is_sql in (
+        ("array_distinct(a: [T]) -> [T]", "each element once, where it is first", True),
+        ("array_union(a: [T], b: [T]) -> [T]", "the elements of both, each once", True),
+        ("array_intersect(a: [T], b: [T]) -> [T]", "those of a that b has, each once", True),
+        ("array_except(a: [T], b: [T]) -> [T]", "those of a that b has not, each once", True),
+        ("array_remove(a: [T], x: T) -> [T]", "the elements that are not x", True),
+        ("array_compact(a: [T]) -> [T]", "the elements that are not null", True),
+        ("array_reverse(a: [T]) -> [T]", "the elements from the last to the first", False),
+        ("array_sort(a: [T]) -> [T]", "the elements in their order, null last", True),
+        (
+            "sort_array(a: [T], ascending: bool) -> [T]",
+            "the elements in their order or the opposite one, in which null is the least",
+            False,
+        ),
+        ("array_position(a: [T], x: T) -> number", "where x is first, from 1; else 0", True),
+    ):
+        name = signature.partition("(")[0]
+        yield _define(signature, doc, sql_names=name if is_sql else "")
+    yield _define(
+        "size(a: [T]) -> number",
+        "the number of elements",
+        word=Word.CLOSED,
+        sql_names="size cardinality array_size",
+    )
+    yield _define(
+        "array_join(a: [symbol], between: symbol, nulls?: symbol) -> symbol",
+        "the texts with something between them, without nulls, or with a text for each",
+        sql_names="array_join",
+    )
+    growing = partial(_define, is_expanding=True)
+    yield growing(
+        "array(x?: T, …) -> [T]", "the array of values", nullness=Nullness.NEVER, sql_names="array"
+    )
+    yield growing("array_concat(a: [T], b: [T], …) -> [T]", "the elements of all arrays")
+    for signature, doc in (
+        ("array_append(a: [T], x: T) -> [T]", "the elements, then x"),
+        ("array_prepend(a: [T], x: T) -> [T]", "x, then the elements"),
+    ):
+        yield growing(
+            signature, doc, nullness=Nullness.ALWAYS, sql_names=signature.partition("(")[0]
+        )
+    fallible = partial(growing, is_fallible=True)
+    yield fallible(
+        "array_insert(a: [T], n: number, x: T) -> [T]",
+        "the elements with x as element n, from 1, or from the end if n is negative",
+        nullness=Nullness.ALWAYS,
+        sql_names="array_insert",
+    )
+    yield fallible(
+        "array_repeat(x: T, n: number) -> [T]",
+        "x, n times",
+        nullness=Nullness.ALWAYS,
+        sql_names="array_repeat",
+    )
+    yield fallible(
+        "sequence(first: number, last: number, step: number) -> [number]",
+        "first, first + step, … up to last",
+    )
+    yield fallible(
+        "split(s: symbol, pattern: symbol, limit: number) -> [symbol]",
+        "the parts of a text between what matches a pattern of RE2, a literal; at most so many if"
+        " the limit is above 0",
+        pattern_at=1,
+    )
+    yield _define(
+        "slice(a: [T], start: number, length: number) -> [T]",
+        "so many elements from one on, from 1, or from the end if the start is negative",
+        is_fallible=True,
+        sql_names="slice",
+    )
+    yield _nullable(
+        "flatten(a: [[T]]) -> [T]", "the elements of all; null if one is null", sql_names="flatten"
+    )
+    yield _nullable(
+        "array_contains(a: [T], x: T) -> bool",
+        "whether x is an element; null if it is not and an element is null",
+        sql_names="array_contains",
+    )
+    yield _nullable(
+        "arrays_overlap(a: [T], b: [T]) -> bool",
+        "whether both have an element that is not null; null if one has null instead",
+        sql_names="arrays_overlap",
+    )
+    yield _nullable("array_min(a: [T]) -> T", "the least element", sql_names="array_min")
+    yield _nullable("array_max(a: [T]) -> T", "the greatest element", sql_names="array_max")
+    yield _nullable(
+        "get(a: [T], n: number) -> T", "element n, from 0; null if there is none", sql_names="get"
+    )
+    yield _nullable("element(a: [T], n: number) -> T", "element n, from 0", is_fallible=True)
+    for name, doc in (("element_at", ""), ("try_element_at", "; null if there is none")):
+        yield _nullable(
+            f"{name}(a: [T], n: number) -> T",
+            f"element n, from 1, or from the end if n is negative{doc}",
+            is_fallible=True,
+            sql_names=name,
+        )

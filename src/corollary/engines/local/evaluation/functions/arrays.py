@@ -1,0 +1,475 @@
+"""Functors of arrays, on all rows at once.
+
+Elements are compared by their pieces (`core/records/arrays.py`), which have the order of values:
+those of all arguments are ranked together, and functors compute with ranks. The rank of null is 0.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from corollary.core.arrow import arrow_type
+from corollary.core.arrow_buffers import (
+    bool_array,
+    fixed_values,
+    index_array,
+    null_mask,
+    text_scalar,
+)
+from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.records.arrays import (
+    END,
+    Offsets,
+    from_pieces,
+    join_pieces,
+    offsets_of,
+    split_pieces,
+    to_pieces,
+)
+from corollary.core.types import Type
+from corollary.data_class import dataclass
+from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
+from corollary.engines.local.evaluation.text_functions import (
+    distinct_columns,
+    distinct_rows,
+    spread_rows,
+)
+from corollary.engines.local.evaluation.value_vector import (
+    ValueVector,
+    fault_mask_of,
+    union_masks,
+)
+from corollary.engines.local.storage.code_range import Codes
+from corollary.engines.local.storage.layout import Mask
+from corollary.engines.local.values import native
+from corollary.engines.local.values.texts import Texts
+
+NO_ELEMENT = "an array has no such element"
+SIZE_MAX = 2**31 - 16
+"""The maximum number of elements of an array that is made by a number, as in Spark."""
+
+_NOTHING, _END = text_scalar(""), text_scalar(END)
+
+
+def pieces_of(values: Any, nulls: Mask | None, type_: Type) -> Texts:
+    """Return native values as the pieces of elements."""
+    return Texts(to_pieces(native.to_arrow(values, nulls, type_.stored)))
+
+
+def values_of(pieces: pa.Array, type_: Type) -> tuple[Any, Mask | None]:
+    """Return the native values of pieces, and the mask of nulls."""
+    stored = from_pieces(pieces, arrow_type(type_.stored))
+    return native.from_arrow(pa.chunked_array([stored]), type_.stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Arrays by the ranks of their elements.
+
+    Attributes:
+        offsets: where each array begins, and where the last one ends.
+    """
+
+    offsets: Offsets
+    ranks: Codes
+
+    @property
+    def sizes(self) -> Codes:
+        """The number of elements of each array."""
+        return np.diff(self.offsets)
+
+    @property
+    def owners(self) -> Codes:
+        """The array of each element."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
+
+    @property
+    def places(self) -> Codes:
+        """The place of each element in its array, from 0."""
+        return np.arange(len(self.ranks)) - self.offsets[:-1].repeat(self.sizes)
+
+    def where(self, mask: Mask) -> "Lists":
+        """Return the arrays of the elements of a mask."""
+        sizes = np.bincount(self.owners[mask], minlength=len(self.sizes))
+        return Lists(offsets_of(sizes), self.ranks[mask])
+
+    def ordered(self, *keys: Codes) -> "Lists":
+        """Return the arrays with their elements in another order, by the last key first."""
+        return Lists(self.offsets, self.ranks[np.lexsort((*keys, self.owners))])
+
+    def firsts(self) -> Mask:
+        """Return the mask of elements that none before is equal to."""
+        mask = np.zeros(len(self.ranks), np.bool_)
+        mask[np.unique(self.keys(self), return_index=True)[1]] = True
+        return mask
+
+    def keys(self, *others: "Lists") -> Codes:
+        """Return a number for each pair of an array and an element."""
+        width = max((int(each.ranks.max(initial=0)) for each in (self, *others)), default=0) + 1
+        return self.owners * width + self.ranks
+
+    def has(self, other: "Lists") -> Mask:
+        """Return the mask of the elements of another that this one has, too."""
+        return np.isin(other.keys(self), self.keys(other))
+
+    def any(self, mask: Mask) -> Mask:
+        """Return the arrays that have an element of a mask."""
+        found = np.zeros(len(self.sizes), np.bool_)
+        found[self.owners[mask]] = True
+        return found
+
+
+def _joined(one: Lists, other: Lists) -> Lists:
+    owners = np.concatenate([one.owners, other.owners])
+    ranks = np.concatenate([one.ranks, other.ranks])[np.argsort(owners, kind="stable")]
+    return Lists(one.offsets + other.offsets, ranks)
+
+
+def _distinct(lists: Lists) -> Lists:
+    return lists.where(lists.firsts())
+
+
+def _extreme(is_greatest: bool, lists: Lists) -> Codes:
+    present = lists.where(lists.ranks != 0)
+    result = np.zeros(len(lists.sizes), np.int64)
+    found = np.flatnonzero(present.sizes)
+    if len(found):
+        reduce = np.maximum if is_greatest else np.minimum
+        result[found] = reduce.reduceat(present.ranks, present.offsets[found])
+    return result
+
+
+def _sort(lists: Lists, ascends: Codes) -> Lists:
+    signs = np.where(ascends != 0, 1, -1)[lists.owners]
+    return lists.ordered(signs * lists.ranks)
+
+
+def _position(lists: Lists, wanted: Codes) -> Codes:
+    is_found = lists.ranks == wanted[lists.owners]
+    owners, firsts = np.unique(lists.owners[is_found], return_index=True)
+    result = np.zeros(len(wanted), np.int64)
+    result[owners] = lists.places[is_found][firsts] + 1
+    return result
+
+
+def _slice(lists: Lists, start: Codes, length: Codes) -> tuple[Lists, Mask]:
+    first = np.where(start > 0, start - 1, lists.sizes + start)
+    bad = (start == 0) | (length < 0)
+    last = np.where(bad | (first < 0), first, first + np.minimum(length, lists.sizes))
+    places, owners = lists.places, lists.owners
+    return lists.where((places >= first[owners]) & (places < last[owners])), bad
+
+
+def _insert(lists: Lists, place: Codes, added: Codes) -> tuple[Lists, Mask]:
+    """Return arrays with one more element; nulls fill what is between it and the others."""
+    sizes = lists.sizes
+    bad = (place == 0) | (np.abs(place) > SIZE_MAX)
+    place = np.where(bad, 1, place)
+    at = np.where(place > 0, place - 1, sizes + place + 1)
+    before = at < 0
+    total = np.where(before, -place, np.maximum(sizes, at) + 1)
+    offsets, at = offsets_of(total), np.maximum(at, 0)
+    ranks = np.zeros(offsets[-1], np.int64)
+    owners, places = lists.owners, lists.places
+    shift = np.where(before, total - sizes, 1)[owners]
+    ranks[offsets[owners] + places + np.where(places >= at[owners], shift, 0)] = lists.ranks
+    ranks[offsets[:-1] + at] = added
+    return Lists(offsets, ranks), bad
+
+
+def _contains(lists: Lists, wanted: Codes) -> tuple[Codes, Mask]:
+    found = lists.any(lists.ranks == wanted[lists.owners])
+    return found.astype(np.int64), ~found & lists.any(lists.ranks == 0)
+
+
+def _overlap(one: Lists, other: Lists) -> tuple[Codes, Mask]:
+    found = other.any(one.has(other) & (other.ranks != 0))
+    has_null = one.any(one.ranks == 0) | other.any(other.ranks == 0)
+    are_filled = (one.sizes > 0) & (other.sizes > 0)
+    return found.astype(np.int64), ~found & has_null & are_filled
+
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "array_distinct": _distinct,
+    "array_union": lambda one, other: _distinct(_joined(one, other)),
+    "array_intersect": lambda one, other: _distinct(one.where(other.has(one))),
+    "array_except": lambda one, other: _distinct(one.where(~other.has(one))),
+    "array_remove": lambda lists, x: lists.where(lists.ranks != x[lists.owners]),
+    "array_compact": lambda lists: lists.where(lists.ranks != 0),
+    "array_reverse": lambda lists: lists.ordered(-lists.places),
+    "array_sort": lambda lists: lists.ordered(lists.ranks, lists.ranks == 0),
+    "sort_array": _sort,
+    "array_position": _position,
+    "array_min": partial(_extreme, False),
+    "array_max": partial(_extreme, True),
+    "slice": _slice,
+    "array_insert": _insert,
+    "array_contains": _contains,
+    "arrays_overlap": _overlap,
+}
+"""Functors of ranks; beside a result some give the rows without a value, or those that are null."""
+
+_TAKE_NULL = frozenset({"array", "array_append", "array_prepend", "array_insert", "array_repeat"})
+"""Functors for which a null among the elements is one like others."""
+
+
+class _Rows:
+    """The rows that a functor computes: those with all arguments, elements as pieces.
+
+    Attributes:
+        columns: the arguments in these rows.
+        skipped: the mask of the others, None for none.
+        faults: what is missing in the arguments.
+    """
+
+    def __init__(self, name: str, inputs: Sequence[ValueVector]) -> None:
+        spec, skipped = FUNCTORS[name], None
+        self.faults = tuple(fault for each in inputs for fault in each.faults)
+        columns: list[Any] = []
+        for at, each in enumerate(inputs):
+            is_element = spec.shape_at(at) == "T"
+            if not is_element or name not in _TAKE_NULL:
+                skipped = union_masks(skipped, each.nulls)
+            columns.append(
+                pieces_of(each.values, each.nulls, each.type) if is_element else each.values
+            )
+        self.skipped = union_masks(skipped, fault_mask_of(self.faults))
+        rows = self.skipped
+        self.columns = columns if rows is None else [each[~rows] for each in columns]
+
+    def vector(
+        self, values: Any, type_: Type, nulls: Mask | None = None, bad: Mask | None = None
+    ) -> ValueVector:
+        """Return the values of all rows, given those of these rows, and which have none."""
+        faults = self.faults
+        if self.skipped is not None:
+            computed = ~self.skipped
+            values = native.scatter_values(values, computed)
+            missing = fault_mask_of(faults)
+            all_nulls = self.skipped if missing is None else self.skipped & ~missing
+            if nulls is not None:
+                all_nulls = all_nulls | _scatter(nulls, computed)
+            nulls, bad = all_nulls, None if bad is None else _scatter(bad, computed)
+        if bad is not None and bad.any():
+            faults = (*faults, (bad, NO_ELEMENT))
+        has_null = nulls is not None and nulls.any()
+        return ValueVector(values, type_, nulls if has_null else None, faults)
+
+
+def _scatter(mask: Mask, rows: Mask) -> Mask:
+    found = np.zeros(len(rows), np.bool_)
+    found[rows] = mask
+    return found
+
+
+def _by_ranks(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    """Return what a kernel computes of the ranks of elements."""
+    spec = FUNCTORS[name]
+    table = _Rows(name, inputs)
+    columns, rows = distinct_columns(table.columns)
+    split = [
+        split_pieces(column.array) if spec.shape_at(at) == "[T]" else None
+        for at, column in enumerate(columns)
+    ]
+    pieces = [pa.nulls(1, pa.large_string()).fill_null(_NOTHING)]
+    for at, (column, lists) in enumerate(zip(columns, split, strict=True)):
+        if lists is not None:
+            pieces.append(lists[1])
+        elif spec.shape_at(at) == "T":
+            pieces.append(column.array)
+    ordered, ranks = Texts(pa.concat_arrays(pieces)).ranks()
+    starts = offsets_of(np.array([len(each) for each in pieces]))
+    parts = iter(ranks[start:end] for start, end in pairwise(starts[1:]))
+    arguments = [
+        Lists(lists[0], next(parts))
+        if lists is not None
+        else next(parts)
+        if spec.shape_at(at) == "T"
+        else column
+        for at, (column, lists) in enumerate(zip(columns, split, strict=True))
+    ]
+    made = _KERNELS[name](*arguments)
+    found, mask = made if isinstance(made, tuple) else (made, None)
+    values, nulls = found, None
+    if isinstance(found, Lists):
+        values = Texts(join_pieces(found.offsets, ordered.take(found.ranks).array))
+    elif spec.shape[-1] == "T":
+        values, nulls = values_of(ordered.take(found).array, type_)
+    values, mask = spread_rows(values, rows), None if mask is None else spread_rows(mask, rows)
+    nulls = None if nulls is None else spread_rows(nulls, rows)
+    if spec.is_fallible:
+        return table.vector(values, type_, nulls, mask)
+    return table.vector(values, type_, mask if nulls is None else nulls)
+
+
+def _access(first: int, is_null: bool, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    """Return elements by their numbers.
+
+    Args:
+        first: the number of the first element; from 1, negative numbers count from the end.
+        is_null: whether what is not there is null.
+        inputs: arrays and numbers.
+        type_: of the elements.
+    """
+    table = _Rows("get", inputs)
+    texts, numbers = table.columns
+    found, rows = texts.distinct()
+    offsets, pieces = split_pieces(found.array)
+    sizes = np.diff(offsets)[rows]
+    places = np.where((numbers < 0) & (first == 1), sizes + numbers, numbers - first)
+    absent = (places < 0) | (places >= sizes)
+    if first == 1 and is_null:
+        bad = numbers == 0
+    else:
+        bad = np.zeros(len(absent), np.bool_) if is_null else absent
+    chosen = index_array(np.where(absent, 0, offsets[rows] + places), absent)
+    values, nulls = values_of(pieces.take(chosen).fill_null(_NOTHING), type_)
+    return table.vector(values, type_, nulls, bad)
+
+
+def _join_arguments(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    """Return arrays whose texts are those of the arguments one after the other."""
+    table = _Rows(name, inputs)
+    parts = [
+        pc.binary_join_element_wise(column.array, _END, _NOTHING)
+        if FUNCTORS[name].shape_at(at) == "T"
+        else column.array
+        for at, column in enumerate(table.columns)
+    ]
+    if name == "array_prepend":
+        parts.reverse()
+    return table.vector(Texts(pc.binary_join_element_wise(*parts, _NOTHING)), type_)
+
+
+def _repeat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    table = _Rows("array_repeat", inputs)
+    piece, counts = table.columns
+    bad = counts > SIZE_MAX
+    times = index_array(np.where(bad, 0, np.maximum(counts, 0)))
+    ended = pc.binary_join_element_wise(piece.array, _END, _NOTHING)
+    return table.vector(Texts(pc.binary_repeat(ended, times)), type_, None, bad)
+
+
+def _flatten(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    table = _Rows("flatten", inputs)
+    offsets, pieces = split_pieces(table.columns[0].array)
+    inner = from_pieces(pieces, pa.large_string())
+    texts = pc.binary_join(pa.LargeListArray.from_arrays(index_array(offsets), inner), _NOTHING)
+    return table.vector(Texts(texts.fill_null(_NOTHING)), type_, null_mask(texts))
+
+
+def _size(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    counts = pc.count_substring(operands[0][0].array, END).cast(pa.int64())
+    return fixed_values(counts, np.int64), []
+
+
+def join_texts(
+    lists: tuple[Offsets, pa.Array], between: pa.Array | pa.Scalar, instead: pa.Array | None
+) -> pa.Array:
+    """Return the texts of each list with something between them, and instead of nulls, if at all.
+
+    Args:
+        lists: where each begins, and their texts.
+        between: what is between them.
+        instead: for each list, what is there for a null; None to leave it out.
+    """
+    offsets, texts = lists
+    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    if instead is not None:
+        texts = pc.coalesce(texts, instead.take(index_array(owners)))
+    nulls = null_mask(texts)
+    if nulls is not None:
+        owners, texts = owners[~nulls], texts.drop_null()
+    sizes = np.bincount(owners, minlength=len(offsets) - 1)
+    found = pa.LargeListArray.from_arrays(index_array(offsets_of(sizes)), texts)
+    return pc.binary_join(found, between)
+
+
+def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    (arrays, between, *instead), rows = distinct_columns([values for values, _ in operands])
+    offsets, pieces = split_pieces(arrays.array)
+    texts = from_pieces(pieces, pa.large_string())
+    joined = join_texts((offsets, texts), between.array, instead[0].array if instead else None)
+    return spread_rows(Texts(joined), rows), []
+
+
+def show_arrays(texts: Texts, element: Type, show: Callable[..., Texts]) -> Texts:
+    """Return arrays as `[1, null, a]`, given what shows the values of elements."""
+    offsets, pieces = split_pieces(texts.array)
+    values, nulls = values_of(pieces, element)
+    shown = show(values, element).array
+    if nulls is not None:
+        shown = pc.if_else(bool_array(nulls), text_scalar("null"), shown)
+    joined = join_texts((offsets, shown), text_scalar(", "), None)
+    return Texts(pc.binary_join_element_wise(text_scalar("["), joined, text_scalar("]"), _NOTHING))
+
+
+def _sequence(operands: list[Operand], type_: Type) -> Result:
+    first, last, step = (values for values, _ in operands)
+    bad = ((step == 0) & (first != last)) | ((first < last) & (step < 0))
+    bad |= (first > last) & (step > 0)
+    # The distance of two numbers may need all 64 bits.
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    distance = high.astype(np.uint64) - low.astype(np.uint64)
+    steps = np.maximum(np.where(step < 0, -step, step).astype(np.uint64), np.uint64(1))
+    counts = distance // steps
+    large = ~bad & (counts >= SIZE_MAX)
+    sizes = np.where(bad | large, 0, np.minimum(counts, SIZE_MAX).astype(np.int64) + 1)
+    offsets = offsets_of(sizes)
+    places = np.arange(offsets[-1]) - offsets[:-1].repeat(sizes)
+    assert type_.element is not None
+    pieces = pieces_of(first.repeat(sizes) + places * step.repeat(sizes), None, type_.element)
+    reasons = ((bad, "a sequence never ends"), (large, OVERFLOW))
+    faults = [(mask, reason) for mask, reason in reasons if mask.any()]
+    return Texts(join_pieces(offsets, pieces.array)), faults
+
+
+def _split(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+    (texts, patterns, limits), rows = distinct_rows([values for values, _ in operands])
+    parts = [_parts(*row) for row in zip(texts, patterns, limits, strict=True)]
+    pieces = to_pieces(Texts.of([each for part in parts for each in part]).array)
+    offsets = offsets_of(np.array([len(part) for part in parts], np.int64))
+    return spread_rows(Texts(join_pieces(offsets, pieces)), rows), []
+
+
+def _parts(text: str, pattern: str, limit: int) -> list[str]:
+    """Split a text as Java does, and by an empty pattern into characters."""
+    if text and not pattern:
+        return list(text)[: limit if limit > 0 else None]
+    start = 0
+    found: list[str] = []
+    for match in re2.finditer(pattern, text):
+        if 0 < limit <= len(found) + 1:
+            break
+        if match.end():  # what matches nothing at the beginning does not count
+            found.append(text[start : match.start()])
+            start = match.end()
+    return [*found, text[start:]]
+
+
+ARRAY_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVector]] = {
+    **{name: partial(_by_ranks, name) for name in _KERNELS},
+    **{
+        name: partial(_join_arguments, name)
+        for name in ("array", "array_append", "array_prepend", "array_concat")
+    },
+    "array_repeat": _repeat,
+    "flatten": _flatten,
+    "get": partial(_access, 0, True),
+    "element": partial(_access, 0, False),
+    "element_at": partial(_access, 1, False),
+    "try_element_at": partial(_access, 1, True),
+}
+
+ARRAY_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+    "size": _size,
+    "array_join": _array_join,
+    "sequence": _sequence,
+    "split": _split,
+}

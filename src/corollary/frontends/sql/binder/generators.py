@@ -1,0 +1,135 @@
+"""Generators: `explode` and its like become subqueries that can name the sources before them.
+
+    explode(a)        LATERAL (SELECT get(a, n) AS col FROM •numbers(a))
+    posexplode(a)     LATERAL (SELECT n AS pos, get(a, n) AS col FROM •numbers(a))
+    stack(2, x, y)    LATERAL (SELECT x AS col0 UNION ALL SELECT y AS col0)
+
+`•numbers(a)` has a row for each element of an array, with its number from 0. A generator in the
+SELECT and `LATERAL VIEW` are joined to the sources; one with `_outer`, or `OUTER`, by a LEFT JOIN.
+"""
+
+from sqlglot import exp
+
+from corollary.frontends.sql.binder.context import name_of
+from corollary.frontends.sql.binder.session import BindingSession
+
+NUMBERS = "•numbers"
+_NUMBER, _GENERATED = "•n", "•generated"
+_COLUMNS = {"explode": ["col"], "posexplode": ["pos", "col"], "stack": []}
+
+
+def _name(text: str) -> exp.Identifier:
+    return exp.to_identifier(text, quoted=True)
+
+
+def _column(name: str, table: str | None = None) -> exp.Column:
+    return exp.Column(this=_name(name), table=None if table is None else _name(table))
+
+
+def is_generator(node: exp.Expr | None) -> bool:
+    """Whether a node calls a generator."""
+    return isinstance(node, exp.Anonymous) and name_of(node).removesuffix("_outer") in _COLUMNS
+
+
+def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
+    """Return the query of a generator, and the names of its columns."""
+    name, parts = name_of(call).removesuffix("_outer"), call.expressions
+    if name == "stack":
+        return _stack(call, session)
+    if len(parts) != 1:
+        message = f"`{name}` takes one argument."
+        raise session.error("C1306", message, call, f"write `{name}(array)`")
+    number = _column(_NUMBER)
+    element = exp.Anonymous(this="get", expressions=[parts[0].copy(), number.copy()])
+    values = {"pos": number, "col": element}
+    items = [exp.alias_(values[each], _name(each)) for each in _COLUMNS[name]]
+    numbers = exp.Anonymous(this=NUMBERS, expressions=[parts[0].copy()])
+    for each in (element, numbers):
+        each.meta.update(call.meta)
+    alias = exp.TableAlias(this=_name(NUMBERS), columns=[_name(_NUMBER)])
+    source = exp.From(this=exp.Table(this=numbers, alias=alias))
+    return exp.Subquery(this=exp.Select(expressions=items, from_=source)), _COLUMNS[name]
+
+
+def _stack(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
+    first, *values = call.expressions or [exp.null()]
+    count = int(first.this) if isinstance(first, exp.Literal) and first.is_int else 0
+    if count < 1 or not values:
+        message = "`stack` takes a literal number of rows, and values."
+        raise session.error("C1306", message, call, "write `stack(2, a, b)`")
+    width = -(-len(values) // count)
+    names = [f"col{at}" for at in range(width)]
+    padded = [*values, *(exp.null() for _ in range(count * width - len(values)))]
+    rows: list[exp.Query] = [
+        exp.Select(
+            expressions=[
+                exp.alias_(value.copy(), _name(name))
+                for value, name in zip(padded[at : at + width], names, strict=True)
+            ]
+        )
+        for at in range(0, len(padded), width)
+    ]
+    query = rows[0]
+    for row in rows[1:]:
+        query = exp.Union(this=query, expression=row, distinct=False)
+    return exp.Subquery(this=query), names
+
+
+def without_generators(node: exp.Select, session: BindingSession) -> exp.Select:
+    """Return a SELECT in which generators are joined."""
+    laterals = node.args.get("laterals") or []
+    items = [
+        each.this if isinstance(each, exp.Alias | exp.Aliases) else each
+        for each in node.expressions
+    ]
+    if not laterals and not any(map(is_generator, items)):
+        return node
+    if sum(map(is_generator, items)) > 1:
+        message = "A SELECT has one generator."
+        raise session.error("C1310", message, node, "write the others as LATERAL VIEW")
+    found = node.copy()
+    found.set("laterals", None)
+    for lateral in laterals:
+        session.check(lateral, "this", "view", "outer", "alias")
+        if not is_generator(lateral.this):
+            raise session.unsupported(lateral.this)
+        call = lateral.this.copy()
+        if lateral.args.get("outer"):
+            call.set("this", f"{name_of(call).removesuffix('_outer')}_outer")
+        _join(found, call, lateral.args["alias"].copy(), session)
+    output: list[exp.Expr] = []
+    for item, call in zip(found.expressions, items, strict=True):
+        if not isinstance(call, exp.Anonymous) or not is_generator(call):
+            output.append(item)
+            continue
+        names = item.expressions if isinstance(item, exp.Aliases) else []
+        names = [item.args["alias"]] if isinstance(item, exp.Alias) else names
+        alias = exp.TableAlias(this=_name(_GENERATED), columns=[each.copy() for each in names])
+        made = _join(found, call, alias, session)
+        output += [exp.alias_(_column(each, _GENERATED), _name(each)) for each in made]
+    found.set("expressions", output)
+    return found
+
+
+def _join(
+    select: exp.Select, call: exp.Anonymous, alias: exp.TableAlias, session: BindingSession
+) -> list[str]:
+    """Join a generator to the sources of a SELECT, and return the names of its columns."""
+    query, names = generated(call, session)
+    columns = [each.name for each in alias.args.get("columns") or []]
+    if columns and len(columns) != len(names):
+        message = f"`{name_of(call)}` has {len(names)} columns, but {len(columns)} names here."
+        raise session.error("C1315", message, call, "give one name for each column")
+    names = columns or names
+    alias.set("columns", list(map(_name, names)))
+    query.meta.update(call.meta)
+    if select.args.get("from_") is None:
+        query.set("alias", alias)
+        select.set("from_", exp.From(this=query))
+        return names
+    lateral = exp.Lateral(this=query, alias=alias)
+    lateral.meta.update(call.meta)
+    select.append("joins", exp.Join(this=lateral, kind="CROSS"))
+    if name_of(call).endswith("_outer"):
+        select.args["joins"][-1] = exp.Join(this=lateral, side="LEFT", on=exp.true())
+    return names
