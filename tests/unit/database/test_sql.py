@@ -254,7 +254,7 @@ def test_what_is_there_is_shown(db: corollary.Database) -> None:
     assert [row[1] for row in db.sql("SHOW VIEWS").rows()] == ["v", "w"]
     assert db.sql("SHOW VIEWS LIKE 'x'").rows() == []
     assert db.sql("SHOW COLUMNS IN v").rows() == [("k",), ("x",)]
-    assert db.sql("DESC TABLE v").rows() == [("k", "bigint", None), ("x", "decimal(2,1)", None)]
+    assert db.sql("DESC TABLE v").rows() == [("k", "int", None), ("x", "decimal(2,1)", None)]
     ((plan,),) = db.sql("EXPLAIN SELECT a FROM t WHERE k = 1").rows()
     assert plan == db.explain("SELECT a FROM t WHERE k = 1").strip()
     assert "C1368" in refusal(db, "DESCRIBE z")
