@@ -32,6 +32,8 @@ from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 
 RANGE_BATCH_ROWS = 1 << 16
+RANGE_SHORT = 1 << 10
+"""So many ranges are computed at once if each has at most as many numbers."""
 
 Columns = Mapping[str, Codes]
 
@@ -269,21 +271,33 @@ class RangeValues:
         step = inputs[2].values if len(inputs) > 2 else np.where(start <= end, 1, -1)
         faulty |= (start + step.astype(start.dtype) == start) & (step != 0)
         self.faulty_rows: Codes = np.flatnonzero(faulty & ~skip)
-        self._bounds = [
-            (row, start[row].item(), end[row].item(), step[row].item())
-            for row in np.flatnonzero(~(skip | faulty)).tolist()
-        ]
+        self._rows: Codes = np.flatnonzero(~(skip | faulty))
+        self._bounds = start[self._rows], end[self._rows], step[self._rows]
         self._dtype = start.dtype
         self._type = type_of(functor)
         self._dictionary = dictionary
 
     def batches(self) -> Iterator[tuple[Codes, Codes]]:
         """Yield for each number the row that it belongs to, and its code."""
-        for row, start, end, step in self._bounds:
-            values = _between(start, end, step)
+        start, end, step = self._bounds
+        is_short = np.zeros(len(start), np.bool_)
+        if self._dtype == np.int64:  # as most are: many of them are computed at once
+            low, high = np.maximum(start, -(2**61)), np.minimum(end, 2**61)
+            is_exact = (low == start) & (high == end) & (step == 1)
+            is_short = is_exact & (high - np.minimum(low, 2**61) <= RANGE_SHORT)
+        short = np.flatnonzero(is_short & is_short.all())  # in the order of the rows
+        for first in range(0, len(short), RANGE_SHORT):
+            chosen = short[first : first + RANGE_SHORT]
+            sizes = np.maximum(end[chosen] - start[chosen], 0)
+            ends = np.cumsum(sizes)
+            numbers = np.arange(ends[-1]) + (start[chosen] - ends + sizes).repeat(sizes)
+            codes = self._dictionary.encode(numbers, None, self._type)
+            yield self._rows[chosen].repeat(sizes), codes
+        for at in range(0 if len(short) else len(start)):
+            values = _between(start[at].item(), end[at].item(), step[at].item())
             while batch := list(islice(values, RANGE_BATCH_ROWS)):
                 codes = self._dictionary.encode(np.array(batch, self._dtype), None, self._type)
-                yield np.full(len(codes), row, np.int64), codes
+                yield np.full(len(codes), self._rows[at], np.int64), codes
 
 
 def _between(start: float, end: float, step: float) -> Iterator[float]:

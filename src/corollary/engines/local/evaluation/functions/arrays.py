@@ -441,7 +441,8 @@ def _split(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 def _parts(text: str, pattern: str, limit: int) -> list[str]:
     """Split a text as Java does, and by an empty pattern into characters."""
     if text and not pattern:
-        return list(text)[: limit if limit > 0 else None]
+        single = len(text) if limit <= 0 else min(limit, len(text)) - 1
+        return [*text[:single], *([text[single:]] if single < len(text) else ())]
     start = 0
     found: list[str] = []
     for match in re2.finditer(pattern, text):
