@@ -35,6 +35,9 @@ WRITES = (
     "INSERT INTO entry SELECT id, n FROM account WHERE n > :n",
     "INSERT INTO entry SELECT :id, n FROM total",
     "INSERT INTO account SELECT n + 100, :owner, id FROM entry WHERE id = :id",
+    """MERGE INTO account USING (SELECT :id AS id, :n AS n) AS s ON account.id = s.id
+       WHEN MATCHED AND s.n = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET n = s.n
+       WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, s.n)""",
     "INSERT INTO total VALUES (:owner, :n)",
     "DELETE FROM",
 )

@@ -33,6 +33,7 @@ REASONS = {
 """Why a short module with a single user is one: by its name, or by a package above."""
 
 CALLED_BY_LIBRARIES = {
+    "_parse_pivot_aggregation",
     "build_middleware_stack",
     "capture_signals",
     "format_commands",

@@ -98,6 +98,10 @@ CREATE VIEW pivot_one AS SELECT * FROM (SELECT k AS q, a, b FROM t) PIVOT (SUM(q
 -- duckdb: SELECT SUM(b) FILTER (WHERE a = 1) AS x_s, MAX(b) FILTER (WHERE a = 1) AS x_m, SUM(b) FILTER (WHERE a = 2) AS y_s, MAX(b) FILTER (WHERE a = 2) AS y_m FROM u
 CREATE VIEW pivot_two AS SELECT * FROM u PIVOT (SUM(b) AS s, MAX(b) AS m FOR a IN (1 AS x, 2 AS y));
 
+-- PIVOT with expressions of aggregates, null where there is no row
+-- duckdb: SELECT CASE WHEN COUNT(*) FILTER (WHERE a = 1) > 0 THEN ABS(SUM(b) FILTER (WHERE a = 1)) END AS x_s, CASE WHEN COUNT(*) FILTER (WHERE a = 1) > 0 THEN COALESCE(MAX(b) FILTER (WHERE a = 1), 0) END AS x_m, CASE WHEN COUNT(*) FILTER (WHERE a = 2) > 0 THEN ABS(SUM(b) FILTER (WHERE a = 2)) END AS y_s, CASE WHEN COUNT(*) FILTER (WHERE a = 2) > 0 THEN COALESCE(MAX(b) FILTER (WHERE a = 2), 0) END AS y_m FROM u
+CREATE VIEW pivot_expressions AS SELECT * FROM u PIVOT (ABS(SUM(b)) AS s, COALESCE(MAX(b), 0) AS m FOR a IN (1 AS x, 2 AS y));
+
 -- PIVOT over two columns
 -- duckdb: SELECT k, MAX(s) FILTER (WHERE a = 1 AND b = 1) AS p, MAX(s) FILTER (WHERE a = 2 AND b = 0) AS q FROM t GROUP BY k
 CREATE VIEW pivot_columns AS SELECT * FROM t PIVOT (MAX(s) FOR (a, b) IN ((1, 1) AS p, (2, 0) AS q));

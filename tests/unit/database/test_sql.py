@@ -784,3 +784,18 @@ def test_a_limit_speaks_of_the_statement() -> None:
     with corollary.open(None, engine="local", limits=limits) as db, pytest.raises(LimitError) as e:
         db.sql(endless)
     assert ", at work on the SQL at SQL:1:40;" in str(e.value)
+
+
+def test_pivot_has_expressions_of_aggregates() -> None:
+    """The answers are those of Spark."""
+    rows = "('a', 2020, 1, 10), ('a', 2021, 2, 20), ('b', 2020, 3, 30)"
+    query = "SELECT * FROM t PIVOT ({} FOR y IN (2020, 2021)) ORDER BY k"
+    with corollary.open(None, engine="local") as database:
+        database.sql(f"CREATE TABLE t (k STRING, y INT, q INT, v INT); INSERT INTO t VALUES {rows}")
+        assert database.sql(query.format("sum(v) + 1 AS s, avg(v)")).rows() == [
+            ("a", 1, 11, 10.0, None, None),
+            ("a", 2, None, None, 21, 20.0),
+            ("b", 3, 31, 30.0, None, None),
+        ]
+        found = database.sql(query.format("sum(v * q), coalesce(max(q), 0)")).rows()
+        assert found == [("a", 10, 1, 40, 2), ("b", 90, 3, None, None)]

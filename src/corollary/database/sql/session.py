@@ -130,7 +130,7 @@ class SqlSession:
                 tree = metadata_query(statement, self.state.program, plan)
                 return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
             case nodes.Merge():
-                return self._merge(statement, place)
+                return self._do(self._prepare_merge(statement, place))
             case nodes.CreateTableAs():
                 return self._create_from(statement, place)
             case nodes.QueryStatement():
@@ -225,14 +225,17 @@ class SqlSession:
                     continue
                 statements = read_statements(place.file)
             for statement in statements:
-                if not isinstance(statement, nodes.Write):
+                if isinstance(statement, nodes.Merge):
+                    write = self._prepare_merge(statement, place)
+                elif isinstance(statement, nodes.Write):
+                    write = self._prepare(statement, place)
+                else:
                     raise InputError.of(
                         "C1378",
-                        "Only INSERT, DELETE and UPDATE can be written here.",
+                        "Only INSERT, DELETE, UPDATE and MERGE can be written here.",
                         statement.span,
                         "ask questions apart from them",
                     )
-                write = self._prepare(statement, place)
                 found.writes.append(replace(write, number=number))
         return found
 
@@ -268,8 +271,8 @@ class SqlSession:
     def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
         return self._do(self._prepare(statement, place))
 
-    def _merge(self, statement: nodes.Merge, place: StatementPlace) -> Transaction | None:
-        """Do all writes of a MERGE on the state that it follows."""
+    def _prepare_merge(self, statement: nodes.Merge, place: StatementPlace) -> PreparedWrite:
+        """Return all writes of a MERGE, on the state that it follows, as one."""
         catalog = visible_catalog(self.state.program)
         table = find_table(catalog, statement.table.text, statement.table.span)
         writes = [
@@ -285,7 +288,7 @@ class SqlSession:
             )
         reads = frozenset[str]().union(*(each.reads for each in writes))
         self._refuse_own_writes(reads, statement)
-        if self.transaction is not None:
+        if self.transaction is not None or self.is_prepared:
             self._deleted.discard(table.relation)
             self._written.add(table.relation)
 
@@ -293,7 +296,7 @@ class SqlSession:
             rows = [self.ask(each.tree, each.place, None).arrow() for each in writes]
             return merged_operations(writes, rows, statement)
 
-        return self._do(PreparedWrite(table.relation, reads, operations))
+        return PreparedWrite(table.relation, reads, operations)
 
     def _do(self, write: PreparedWrite) -> Transaction | None:
         return self._in_transaction(lambda transaction: transaction.read(write.deferred))

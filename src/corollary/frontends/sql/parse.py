@@ -161,6 +161,9 @@ class PositionParser(BoundedParser, SparkParser):
             node.meta[FIRST], node.meta[LAST] = begin[0], self._prev.end + 1
         return node
 
+    def _parse_pivot_aggregation(self) -> Any:
+        return self._parse_alias(self._parse_bitwise())  # an expression of aggregates
+
     def _parse_in(self, this: exp.Expr | None, *arguments: Any, **options: Any) -> Any:
         return self._extended(this, super()._parse_in(this, *arguments, **options))
 

@@ -11,6 +11,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.session import BindingSession
 
@@ -81,11 +82,17 @@ def _pivoted(
 
 
 def _filtered(called: exp.Expr, test: exp.Expr, session: BindingSession) -> exp.Expr:
-    """Return an aggregate of the rows for which a test holds; null if there is none."""
-    if not isinstance(called, exp.Anonymous):
+    """Return an expression of aggregates of the rows for which a test holds; null without rows."""
+
+    def filtered(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Anonymous) or name_of(part) not in AGGREGATES:
+            return part
+        return exp.Filter(this=part.copy(), expression=exp.Where(this=test.copy()))
+
+    found = called.transform(filtered)
+    if found.find(exp.Filter) is None:
         raise session.error("C1310", "PIVOT needs an aggregate.", called, "write `sum(x)`")
-    found = exp.Filter(this=called.copy(), expression=exp.Where(this=test.copy()))
-    if name_of(called) in _NULL_WITHOUT_ROWS:
+    if isinstance(called, exp.Anonymous) and name_of(called) in _NULL_WITHOUT_ROWS:
         return found
     rows = exp.Anonymous(this="count_if", expressions=[test.copy()])
     has_rows = exp.GT(this=rows, expression=exp.Literal.number(0))
