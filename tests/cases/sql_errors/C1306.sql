@@ -16,7 +16,7 @@ select timestampdiff(MONTH, d, ts) from t
 
 select timestampadd(EON, 1, ts) from t
 
-select rank(a) over (order by k) from t
+select row_number(a) over (order by k) from t
 
 select int(a, k) from t
 

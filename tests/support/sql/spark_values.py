@@ -130,6 +130,8 @@ def comparable(value: Any) -> Any:
     if isinstance(value, datetime):
         since = value.replace(tzinfo=value.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
         return since // timedelta(microseconds=1)
+    if isinstance(value, date):
+        return value.toordinal() - date(1970, 1, 1).toordinal()
     return value
 
 

@@ -14,6 +14,7 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
 from corollary.frontends.sql.binder.values.conversions import (
+    NUMBER_DIGITS,
     amount_of,
     as_known,
     column_type,
@@ -22,6 +23,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     interval_of,
     is_untyped,
     sized,
+    to_decimal,
 )
 from corollary.frontends.sql.binder.values.intervals import scaled
 from corollary.frontends.sql.binder.values.operators import Site, connect, negate
@@ -39,6 +41,8 @@ AGGREGATES = {
     "sum": "sum",
     "avg": "avg",
     "mean": "avg",
+    "try_sum": "sum",
+    "try_avg": "avg",
     "min": "min",
     "max": "max",
     "bool_and": "min",
@@ -89,7 +93,11 @@ def aggregate_call(
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
-    return by_amount(replace(call, type=call.type.with_null(is_nullable)), context.site(node))
+    call = replace(call, type=call.type.with_null(is_nullable))
+    is_tried = isinstance(node, exp.Anonymous) and name_of(node) == "try_sum"
+    if is_tried and call.type.is_number:
+        return _tried_sum(call)
+    return by_amount(call, context.site(node))
 
 
 _Call = TypeVar("_Call", AggregateCall, WindowCall)
@@ -108,6 +116,14 @@ def by_amount(call: _Call, site: Site) -> Expression:
         return found
     count = replace(call, name="count", arguments=amounts, type=NUMBER)
     return scaled("/", interval_of(total, type_, call.span), count, site)
+
+
+def _tried_sum(call: AggregateCall) -> Expression:
+    """Return the sum of integers, added up with more digits; null where it is too large."""
+    wide = to_decimal(call.arguments[0], 0, NUMBER_DIGITS)
+    total = replace(call, arguments=(wide,), type=_result("sum", (wide,)).with_null(True))
+    number = FunctionCall("to_integer", (total, integer(64)), NUMBER.with_null(True), call.span)
+    return FunctionCall("try", (number,), number.type, call.span)
 
 
 def read_aggregate(
@@ -142,6 +158,11 @@ def read_aggregate(
         tests, arguments = [*tests, *arguments], ()
     test = connect("and", tests, site.span) if tests else None
     type_ = _result(AGGREGATES[name], arguments)
+    if name.startswith("try_") and (
+        arguments[0].type.is_interval or arguments[0].type.precision > DECIMAL_MAX_DIGITS - 10
+    ):
+        message = f"`{name}` takes numbers of at most 28 digits."
+        raise site.error("C1310", message, "cast them, as in `CAST(x AS DECIMAL(28, 2))`")
     return AggregateCall(AGGREGATES[name], arguments, type_, is_distinct, test, site.span)
 
 
@@ -163,7 +184,7 @@ def _arguments(
     values = [context.bind(part) for part in parts]
     if name in _CONDITIONS:
         return tuple(fitted(value, TRUTH, site) for value in values)
-    if name in ("sum", "avg", "mean"):
+    if AGGREGATES[name] in ("sum", "avg"):
         if values[0].type.is_interval:
             return (values[0],)
         # Spark reads a NULL without a type as DOUBLE.
@@ -307,6 +328,8 @@ class _Holistic:
         form = " WITHIN GROUP (ORDER BY x)"
         separator = literal_text(arguments.pop(), self.site) if len(arguments) == 2 else ""
         text = fitted(self._counted(arguments, 1, "x, ', '", form)[0], TEXT, self.site)
+        if self.order is None:  # any order is one of Spark's: that of the texts
+            return [text, text], (separator, False)
         key, is_descending = self._ordered(form, "x, ', '")
         return [text, key], (separator, is_descending)
 

@@ -232,8 +232,10 @@ def _trim(context: ExpressionContext, node: exp.Trim) -> Expression:
 
 
 def _position(context: ExpressionContext, node: exp.StrPosition) -> Expression:
-    context.session.check(node, "this", "substr")
-    return _call(context, "position", node, [node.args["substr"], node.this])
+    context.session.check(node, "this", "substr", "position")
+    start = node.args.get("position")
+    parts = [node.args["substr"], node.this, *([] if start is None else [start])]
+    return _call(context, "position", node, parts)
 
 
 def _call(

@@ -93,7 +93,7 @@ def _aggregate(
     site: Site,
 ) -> Expression:
     found = read_aggregate(context, node, tests)
-    if found.name in HOLISTIC:
+    if found.name in HOLISTIC or site.name == "try_sum":
         note = "aggregate in a grouped subquery, and join it"
         raise site.error("C1316", f"`{site.name}` cannot be used with a window.", note)
     if counts_nothing(found):
@@ -134,7 +134,7 @@ def _rank(name: str, arguments: list[Expression], window: _Window, site: Site) -
         raise site.error("C1316", f"`{name}` has no frame.", "leave the frame out")
     if name == "ntile":
         return _part(arguments, partition, order, site)
-    if arguments:
+    if arguments and name in ("row_number", "cume_dist"):  # others may name the order again
         raise site.error("C1306", f"`{name}` takes no arguments.", f"write `{name}()`")
     if name in ("rank", "dense_rank", "row_number"):
         return WindowCall(name, (), partition, order, None, INT, site.span)

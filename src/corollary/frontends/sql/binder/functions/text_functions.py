@@ -120,7 +120,7 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
             "space(n: number)": "repeat(' ', n)",
             "ilike(text: symbol, pattern: symbol)": "like(lower(text), lower(pattern))",
             "locate position(part: symbol, text: symbol)": "position(part, text)",
-            "locate(part: symbol, text: symbol, start: number)": """
+            "locate position(part: symbol, text: symbol, start: number)": """
                 if(is_null(start), 0, lt(start, 1), position(part, text) * 0,
                 eq(part, ''), position(part, text),
                 eq(position(part, substring(text, start, 2147483647)), 0), 0,
@@ -186,13 +186,20 @@ def _coded(functor: str) -> Builder:
     return build
 
 
-def _unhex(arguments: list[Expression], site: Site) -> Expression:
-    """The first of an odd number of digits is a byte; null where there are other characters."""
+def _to_binary(arguments: list[Expression], site: Site) -> Expression:
+    """The bytes of hexadecimal digits, the first of an odd number being one, or of a text."""
+    form = literal_text(arguments[1], site).upper() if len(arguments) > 1 else "HEX"
+    if form != "HEX":
+        return _coded("to_utf8")(arguments, site)
     digits = fitted(arguments[0], TEXT, site)
     rest = call("rem", (call("strlen", (digits,), NUMBER), integer(2)), NUMBER)
     padding = call("substring", (ConstantValue("0", SYMBOL), integer(1), rest), SYMBOL)
     padded = call("cat", (padding, digits), SYMBOL, site.span)
-    return attempt(call("from_hex", (padded,), BINARY, site.span), [digits], site)
+    return call("from_hex", (padded,), BINARY, site.span)
+
+
+def _try_to_binary(arguments: list[Expression], site: Site) -> Expression:
+    return attempt(_to_binary(arguments, site), arguments[:1], site)
 
 
 def _bit_length(arguments: list[Expression], site: Site) -> Expression:
@@ -230,6 +237,8 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
 CODING_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of({"unbase64(s: symbol)": "from_base64(s)"}),
     "encode": SqlFunction(2, 2, _coded("to_utf8")),
-    "unhex": SqlFunction(1, 1, _unhex),
+    "to_binary": SqlFunction(1, 2, _to_binary),
+    "try_to_binary": SqlFunction(1, 2, _try_to_binary),
+    "unhex": SqlFunction(1, 1, _try_to_binary),
 }
 """What makes binary values of texts."""

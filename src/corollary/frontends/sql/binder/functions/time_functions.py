@@ -6,7 +6,17 @@ from decimal import Decimal
 from corollary.core.functors.catalog import functor_of_sql
 from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
 from corollary.core.spark_times import SIZES
-from corollary.core.types import DATE, DURATION, MONTHS, NUMBER, SYMBOL, TIMESTAMP, Type, decimal
+from corollary.core.types import (
+    DATE,
+    DURATION,
+    MONTHS,
+    NUMBER,
+    SYMBOL,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Type,
+    decimal,
+)
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
     expressions_of,
@@ -18,8 +28,11 @@ from corollary.frontends.sql.binder.functions.arguments import (
 from corollary.frontends.sql.binder.values.conversions import (
     EPOCH,
     call,
+    cast,
+    convert,
     integer,
     interval_of,
+    is_untyped,
     sized,
     to_decimal,
 )
@@ -46,10 +59,14 @@ _UNITS = {
 
 _LAST_DAY = "day(add_months(add_days(start_of_year({0}), 30), month({0}) - 1))"
 _MONTHS = "((year(a) - year(b)) * 12 + month(a) - month(b))"
-_PARTS_OF_MONTHS = f"""to_float(floor((to_float({_MONTHS})
+_PARTS_OF_MONTHS = f"""(to_float({_MONTHS})
     + to_float((day(a) - day(b)) * 86400 + seconds_between(start_of_day(a), a)
-    - seconds_between(start_of_day(b), b)) / 2678400.0) * 100000000.0 + 0.5)) / 100000000.0"""
-"""The months from a date to another, a month having 31 days, with eight digits."""
+    - seconds_between(start_of_day(b), b)) / 2678400.0)"""
+_EIGHT_DIGITS = f"to_float(floor({_PARTS_OF_MONTHS} * 100000000.0 + 0.5)) / 100000000.0"
+_MONTHS_BETWEEN = f"""if(eq(day(a), day(b)), to_float({_MONTHS}),
+    lt(day(a), {_LAST_DAY.format("a")}), {{0}}, lt(day(b), {_LAST_DAY.format("b")}), {{0}},
+    to_float({_MONTHS}))"""
+"""The months from a date to another, a month having 31 days, with all digits or eight."""
 
 
 def _seconds_with_fraction(arguments: list[Expression], site: Site) -> Expression:
@@ -273,6 +290,19 @@ def _tried(function: SqlFunction) -> SqlFunction:
     return SqlFunction(function.least, function.most, build)
 
 
+def _without_zone(function: SqlFunction) -> SqlFunction:
+    """Return the function whose timestamps have no zone: those in UTC."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        if len(arguments) == 1 and not is_untyped(arguments[0]):
+            found = cast(arguments[0], TIMESTAMP_NTZ, 64)
+            if found is not None:
+                return found
+        return convert(function.build(arguments, site), TIMESTAMP_NTZ)
+
+    return SqlFunction(function.least, min(function.most, 6), build)
+
+
 def _today(_: list[Expression], site: Site) -> Expression:
     return FunctionCall("today", (), DATE, site.span)
 
@@ -298,11 +328,11 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
                 - ((microseconds_between(EPOCH, t) % 1000) + 1000) % 1000) / 1000""",
             "from_utc_timestamp(t: timestamp, zone: symbol)": "from_utc(t, zone)",
             "to_utc_timestamp(t: timestamp, zone: symbol)": "to_utc(t, zone)",
-            "months_between(a: timestamp, b: timestamp)": f"""
-                if(eq(day(a), day(b)), to_float({_MONTHS}),
-                lt(day(a), {_LAST_DAY.format("a")}), {_PARTS_OF_MONTHS},
-                lt(day(b), {_LAST_DAY.format("b")}), {_PARTS_OF_MONTHS},
-                to_float({_MONTHS}))""",
+            "months_between(a: timestamp, b: timestamp)": _MONTHS_BETWEEN.format(_EIGHT_DIGITS),
+            "months_between(a: timestamp, b: timestamp, is_rounded: bool)": f"""
+                if(is_null(is_rounded), null_if(0.0, 0.0), is_rounded,
+                {_MONTHS_BETWEEN.format(_EIGHT_DIGITS)},
+                {_MONTHS_BETWEEN.format(_PARTS_OF_MONTHS)})""",
             "unix_date(d: date)": "days_between(EPOCH_DAY, d)",
             "date_from_unix_date(days: number)": "add_days(EPOCH_DAY, days)",
             "unix_seconds(t: timestamp)": "seconds_between(EPOCH, start_of_second(t))",
@@ -327,6 +357,9 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _format)),
     **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), MAKE_TIMESTAMP),
     **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), _tried(MAKE_TIMESTAMP)),
+    "to_timestamp_ntz": _without_zone(_to_time(TIMESTAMP)),
+    "make_timestamp_ntz": _without_zone(MAKE_TIMESTAMP),
+    "try_make_timestamp_ntz": _without_zone(_tried(MAKE_TIMESTAMP)),
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
     "from_unixtime": SqlFunction(1, 2, _from_unixtime),
     "next_day": SqlFunction(2, 2, _next_day),

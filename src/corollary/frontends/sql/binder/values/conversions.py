@@ -282,7 +282,10 @@ def _with_elements(
 
 
 def to_decimal(expression: Expression, scale: int, precision: int) -> Expression:
-    """Return a number as a decimal with a scale; nothing is checked."""
+    """Return a number as a decimal with a scale; nothing is checked.
+
+    A float is rounded as the decimal that it is written as.
+    """
     if expression.type.is_decimal and expression.type.scale == scale:
         return expression
     if isinstance(expression, ConstantValue) and isinstance(expression.value, int | Decimal):
@@ -291,8 +294,10 @@ def to_decimal(expression: Expression, scale: int, precision: int) -> Expression
         if isinstance(exponent, int) and -exponent <= scale:
             wide = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
             return ConstantValue(wide, decimal(precision, scale), expression.span)
-    result = decimal(precision, scale)
-    return call("to_decimal", (expression, integer(scale)), result, expression.span)
+    functor, result = "to_decimal", decimal(precision, scale)
+    if expression.type.is_float:
+        functor, expression = "parse_decimal", call("show", (expression,), SYMBOL, expression.span)
+    return call(functor, (expression, integer(scale)), result, expression.span)
 
 
 # --- casts -------------------------------------------------------------------------------------
