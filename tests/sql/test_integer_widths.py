@@ -26,7 +26,10 @@ ANSWERS = {
     "k * CAST(2 AS BIGINT)": (4294967294, "BIGINT"),
     "length('abc') + y": (130, "INT"),
 }
-OVERFLOWS = ("k + 1", "k * 2", "y + y", "-(-k - 1)", "abs(-k - 1)", "round(k, -1)", "s * s")
+OVERFLOWS = (
+    *("k + 1", "k * 2", "y + y", "-(-k - 1)", "abs(-k - 1)", "round(k, -1)", "s * s"),
+    "-(CAST(-9223372036854775808 AS BIGINT))",
+)
 
 
 @pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])

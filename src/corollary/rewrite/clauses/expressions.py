@@ -88,12 +88,16 @@ def _rule(conjunction: Conjunction, relations: Mapping[str, Relation]) -> logic.
 
 
 def fold_negative(term: logic.Term) -> logic.Term:
-    """Return a negated number as a constant: `-5` is a value, not a computation."""
+    """Return a negated number as a constant: `-5` is a value, not a computation.
+
+    The least integer stays a computation, which overflows.
+    """
     match term:
         case logic.Functor(name="neg", arguments=(logic.Constant(value=value) as constant,)):
             if isinstance(value, Decimal):  # the minus sign would round to the context's digits
                 return replace(constant, value=value.copy_negate() if value else value)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            is_negatable = isinstance(value, int | float) and not isinstance(value, bool)
+            if is_negatable and value != -(2**63):
                 return replace(constant, value=-value)
         case _:
             pass
