@@ -406,6 +406,12 @@ def show(value: Value) -> str:
         return show_float(value)
     if isinstance(value, bytes):
         return value.hex().upper()
+    if isinstance(value, timedelta):
+        sign, rest = ("-", -value) if value < timedelta(0) else ("", value)
+        minutes, second = divmod(rest.seconds, 60)
+        fraction = f".{rest.microseconds:06}".rstrip("0").rstrip(".")
+        time = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}{fraction}"
+        return f"INTERVAL '{sign}{rest.days} {time}' DAY TO SECOND"
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 

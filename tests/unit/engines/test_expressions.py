@@ -18,7 +18,6 @@ from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
 from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.functors.spec import Nullness
 from corollary.core.logic import Condition, Constant, Functor, Variable
-from corollary.core.records.record_terms import FIELD_OF
 from corollary.core.types import (
     BOOL,
     DATE,
@@ -37,7 +36,7 @@ from corollary.engines.local.evaluation.expressions import (
     evaluate,
     evaluate_condition,
 )
-from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS, choices
+from corollary.engines.local.evaluation.functions import COMBINATIONS, STRICT_FUNCTIONS
 from corollary.engines.local.evaluation.text_functions import FEW_ROWS
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
@@ -582,10 +581,7 @@ def test_sums_of_floats_are_exact() -> None:
 
 def test_every_functor_is_here() -> None:
     strict = {name for name in FUNCTORS if FUNCTORS[name].nullness is Nullness.STRICT}
-    own = {"range", PARTITION_OF, CHECKED_SUM, *REWRITTEN}
-    assert STRICT_FUNCTIONS.keys() == strict - own
-    assert choices.COMBINATIONS.keys() == FUNCTORS.keys() - strict - {
-        FIELD_OF,
-        ARGUMENTS,
-        *REWRITTEN,
-    }
+    own = {"range", PARTITION_OF, CHECKED_SUM, ARGUMENTS, *REWRITTEN}
+    assert STRICT_FUNCTIONS.keys() <= strict
+    assert STRICT_FUNCTIONS.keys().isdisjoint(COMBINATIONS)
+    assert STRICT_FUNCTIONS.keys() | COMBINATIONS.keys() == FUNCTORS.keys() - own

@@ -2,7 +2,7 @@
 
 import math
 import random
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -16,7 +16,9 @@ from corollary.core.types import (
     BINARY,
     BOOL,
     DATE,
+    DURATION,
     FLOAT,
+    MONTHS,
     NUMBER,
     PRIMITIVES,
     SYMBOL,
@@ -38,7 +40,7 @@ MISSING = "no value"
 DECIMALS = (decimal(12, 2), decimal(38, 0), decimal(38, 6), decimal(38, 38))
 KINDS: dict[Kind, tuple[Type, ...]] = {
     **{type_.kind: (type_,) for type_ in (NUMBER, UNSIGNED, FLOAT, SYMBOL, BOOL, DATE, TIMESTAMP)},
-    **{type_.logical_kind: (type_,) for type_ in (BINARY, TIMESTAMP_NTZ)},
+    **{type_.logical_kind: (type_,) for type_ in (BINARY, TIMESTAMP_NTZ, DURATION, MONTHS)},
     Kind.DECIMAL: DECIMALS,
 }
 TEXTS = (
@@ -87,6 +89,10 @@ SAMPLES: dict[Kind, tuple[Any, ...]] = {
 }
 SAMPLES[Kind.BINARY] = b"", b"a", b"ab", b"\x00\xff", b"\xff"
 SAMPLES[Kind.TIMESTAMP_NTZ] = tuple(each.replace(tzinfo=None) for each in SAMPLES[Kind.TIMESTAMP])
+SAMPLES[Kind.DURATION] = tuple(
+    timedelta(microseconds=each) for each in (0, 1, -1, 86_400_000_000, -90_061_500_000)
+)
+SAMPLES[Kind.MONTHS] = 0, 1, -1, 14, -25, 2**31 - 1
 PATTERNS = ("", "a", "[a-z]+", "(a)(b)?", "X|c$", "(?i)ABC", ".", "x*")
 SMALL = (-9, -3, -1, 0, 1, 2, 3, 5, 9, 40, 2**63 - 1, -(2**63))
 """Numbers beside a text: places and lengths."""
