@@ -96,8 +96,7 @@ def fold_negative(term: logic.Term) -> logic.Term:
         case logic.Functor(name="neg", arguments=(logic.Constant(value=value) as constant,)):
             if isinstance(value, Decimal):  # the minus sign would round to the context's digits
                 return replace(constant, value=value.copy_negate() if value else value)
-            is_negatable = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_negatable and value != -(2**63):
+            if isinstance(value, int | float) and not isinstance(value, bool) and value != -(2**63):
                 return replace(constant, value=-value)
         case _:
             pass
