@@ -22,8 +22,6 @@ CREATE VIEW v AS SELECT a, «first(b) AS x FROM u GROUP BY a;
 
 CREATE VIEW v AS SELECT a, «any_value(b) AS x FROM u GROUP BY a;
 
-CREATE VIEW v AS SELECT a, «string_agg(s, ',') AS x FROM n GROUP BY a;
-
 -- what is approximate, where there is something exact
 CREATE VIEW v AS SELECT a, «approx_percentile(b, 0.5) AS x FROM u GROUP BY a;
 
