@@ -20,7 +20,7 @@ from support.paths import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts")
-FUNCTORS += ("times", "clocks", "arrays")
+FUNCTORS += ("times", "clocks", "arrays", "JSON")
 TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("architecture.md", "packages"): architecture.packages_table,
     ("architecture.md", "checks"): architecture.checks_table,

@@ -85,6 +85,7 @@ def _kinds(found: list[Kind], kinds: list[Kind]) -> str:
 WRITTEN = {
     "numbers, choices": "`+ - * / % DIV & | ^ ~` `CASE` `IF`",
     "text, patterns": "`||` `LIKE` `ILIKE` `RLIKE`",
+    "JSON": "`LATERAL VIEW`",
     "binary values": "`X'617A'` `||`",
     "arrays": "`a[0]`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
@@ -100,11 +101,15 @@ def sql_functions_table() -> list[str]:
     special = set(SPECIAL_CALLS)
     casts = {each for each in special if SPECIAL_CALLS[each] is SPECIAL_CALLS["bigint"]}
     times = {each for each in special if each.endswith(("add", "diff"))}
+    of_json = {"json_tuple", *_sql_names("JSON")}
     groups: dict[str, Iterable[str]] = {
         "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
         "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
+        "JSON": of_json,
         "binary values": {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS},
-        "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS},
+        "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS}
+        - _sql_names("JSON")
+        - {"json_tuple"},
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "casts": casts - {"float"},
         "aggregates": {*SQL_AGGREGATES, *special - casts - times},

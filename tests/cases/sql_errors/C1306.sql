@@ -35,3 +35,5 @@ select date_format(d, 'yyyy]-MM') from t
 select to_date(s, 'yyyy#MM') from t
 
 select to_date(s, '[yyyy][-MM][-dd][ HH][:mm][ss]') from t
+
+select json_tuple(s, s) from t

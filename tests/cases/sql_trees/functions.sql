@@ -63,3 +63,7 @@ select array(k, 2), array(k, 2)[0], size(array(s)), cardinality(array(s)), array
 select explode(array(k)), k from t
 
 select to_binary(s), to_binary(s, 'utf-8'), try_to_binary(s, 'hex'), to_timestamp_ntz(s), to_timestamp_ntz(s, 'yyyy'), make_timestamp_ntz(2026, 1, k, 3, 4, 5.5), try_make_timestamp_ntz(2026, 1, k, 3, 4, 5), months_between(ts, d, false), position('a', s, 2), lpad(X'61', 2), reverse(X'6162') from t
+
+select get_json_object(s, '$.a[0]'), json_array_length(s), json_object_keys(s) from t
+
+select json_tuple(s, 'a', 'b') from t

@@ -26,6 +26,7 @@ from corollary.frontends.sql.binder.functions.table import (
 )
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
 from support.selection import examples, seed_of_run
+from support.sql.json_documents import random_document, random_path
 from support.sql.spark_values import COLUMNS, OF_KIND, ROUNDED, ULPS, edge_rows, edge_session, ulps
 
 TRIED = "tried"
@@ -69,6 +70,7 @@ CALLS = [
     *("to_binary(s)", "to_binary(s, 'utf-8')", "try_to_binary(s)", "to_timestamp_ntz(d)"),
     *("make_timestamp_ntz(2024, i, j, k, 5, p)", "try_make_timestamp_ntz(2024, j, k, 5, 6, p)"),
     *("months_between(v, w, false)", "position(s, t, i)"),
+    *(f"get_json_object(s, '{path}')" for path in ("$", "$.a", "$.a[*]", "$[*].a")),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
 ARRAYS = ("array(i, j, NULL, i)", "array(s, t, u, s)", "array(x, y, z)", "array(p, q)")
@@ -270,6 +272,34 @@ def test_values_are_those_of_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setitem(FUNCTIONS, TRIED, SqlFunction(1, 1, tried))
     rows = edge_rows()
     assert differences(edge_session(spark, rows), rows, CASES[at : at + BATCH], BATCH) == []
+
+
+def test_texts_of_json(spark: Any) -> None:
+    dice = random.Random(seed_of_run())
+    texts = [(at, random_document(dice), random_path(dice)) for at in range(examples(1000, 20_000))]
+    rows = pa.table(list(zip(*texts, strict=True)), ["id", "j", "p"])
+    calls = "get_json_object(j, p), json_array_length(j), json_object_keys(j), x, y, z"
+    view = "LATERAL VIEW json_tuple(j, 'a', 'b', 'a') AS x, y, z"
+    query = f"SELECT {calls} FROM texts {view} ORDER BY id"
+    session = edge_session(spark)
+    session.createDataFrame(rows).createOrReplaceTempView("texts")
+    with corollary.open(None, engine="local") as db:
+        db.sql("CREATE TABLE texts (id BIGINT, j STRING, p STRING)")
+        with db.transaction() as transaction:
+            transaction.insert("texts", rows)
+        here = db.sql(query).rows()
+    there = [tuple(row.values()) for row in session.sql(query).toArrow().to_pylist()]
+    different = [
+        (*text[1:], one, other)
+        for text, one, other in zip(texts, here, map(frozen, there), strict=True)
+        if one != other
+    ]
+    assert different == []
+
+
+def frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row with tuples as arrays."""
+    return tuple(tuple(each) if isinstance(each, list) else each for each in row)
 
 
 # ------------------------------------------------------------------------------ random expressions

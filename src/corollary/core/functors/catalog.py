@@ -18,7 +18,7 @@ from corollary.core.functors.conversions import (
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
-from corollary.core.functors.texts import binaries, more_texts, texts
+from corollary.core.functors.texts import binaries, json_texts, more_texts, texts
 from corollary.core.functors.times import times
 from corollary.core.logic import NEGATED_OPERATORS, Functor, Term, Wildcard
 from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, array_of, decimal
@@ -28,7 +28,7 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, stored_alike, casts, intervals, arrays, internal),
+        *(binaries, stored_alike, casts, intervals, arrays, json_texts, internal),
     )
     for spec in family()
 }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from corollary.core.functors.spec import FunctorSpec, Word, computed, define
+from corollary.core.functors.spec import FunctorSpec, Nullness, Word, computed, define
 
 _define = partial(define, section="text")
 _growing = partial(_define, is_fallible=True, is_expanding=True)
@@ -279,4 +279,29 @@ def more_texts() -> Iterable[FunctorSpec]:
         "the digits at the start, in a base from 2 to 36, in another base: 64 bits without a sign,"
         ' with one in a base below 0; `""` for other bases and no text',
         is_fallible=True,
+    )
+
+
+def json_texts() -> Iterable[FunctorSpec]:
+    """Yield the functions that look into texts of JSON."""
+    of_json = partial(define, section="JSON", nullness=Nullness.ALWAYS, is_fallible=True)
+    yield of_json(
+        "get_json_object(s: symbol, path: symbol) -> symbol",
+        "what is at a path such as `$.a[0].b`, `[*]` being all elements; null if there is nothing",
+        sql_names="get_json_object",
+    )
+    yield of_json(
+        "json_array_length(s: symbol) -> number",
+        "the number of elements; null if it is no array",
+        is_fallible=False,
+        sql_names="json_array_length",
+    )
+    yield of_json(
+        "json_object_keys(s: symbol) -> [symbol]",
+        "the names in an object; null if it is none",
+        sql_names="json_object_keys",
+    )
+    yield of_json(
+        "json_tuple(s: symbol, name: symbol, …) -> [symbol]",
+        "the fields of an object as texts; null if it is none",
     )

@@ -25,6 +25,9 @@ Result = tuple[Any, Faults]
 OVERFLOW = "overflow"
 DIVISION_BY_ZERO = "division by zero"
 FAILED_CONVERSION = "failed conversion"
+IS_NULL = "null"
+"""The reason of rows that are null, where a functor may be null of values."""
+
 EXACT_PRODUCT_MIN = 2.0**62
 """Products that are smaller, as floats, cannot overflow an int64."""
 

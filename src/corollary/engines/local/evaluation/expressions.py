@@ -133,6 +133,7 @@ def _compare_by_codes(
 
 
 def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
+    from corollary.engines.local.evaluation.arithmetic import IS_NULL
     from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS
 
     nulls: Mask | None = None
@@ -154,9 +155,14 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
             all_rows[~skip] = mask
             expanded.append((all_rows, reason))
         new_faults = expanded
+    for mask, reason in new_faults:
+        if reason == IS_NULL:
+            nulls = union_masks(nulls, mask)
+        else:
+            faults += ((mask, reason),)
     if type_.is_float:
         values = native.canonical_floats(values)
-    return ValueVector(values, type_, nulls, faults + tuple(new_faults))
+    return ValueVector(values, type_, nulls, faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from corollary.core.values import format_value, parse_value
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
+    IS_NULL,
     OVERFLOW,
     Faults,
     Operand,
@@ -50,6 +51,39 @@ def distinct_rows(columns: list[Any]) -> tuple[list[list[Any]], Codes | None]:
     """Return the distinct rows of some columns as Python values, and for each row its number."""
     found, rows = distinct_columns(columns)
     return [values.tolist() for values in found], rows
+
+
+class NoValueError(Exception):
+    """A function has no value; the message is the reason."""
+
+
+def compute_rows(
+    function: Callable[..., Any], operands: list[Operand]
+) -> tuple[list[Any], Faults, Codes | None]:
+    """Compute the distinct rows one by one.
+
+    Returns:
+        the results, None for null and where there is none, the faults of all rows, and for each row
+        the number of its result.
+    """
+    columns, rows = distinct_rows([values for values, _ in operands])
+    results: list[Any] = []
+    places: dict[str, list[int]] = {}
+    for row in zip(*columns, strict=True):
+        reason = IS_NULL
+        try:
+            results.append(function(*row))
+        except NoValueError as error:
+            results.append(None)
+            reason = str(error)
+        if results[-1] is None:
+            places.setdefault(reason, []).append(len(results) - 1)
+    faults = []
+    for reason, found in places.items():
+        mask = np.zeros(len(results), np.bool_)
+        mask[found] = True
+        faults.append((spread_rows(mask, rows), reason))
+    return results, faults, rows
 
 
 def distinct_columns(columns: list[Any]) -> tuple[list[Any], Codes | None]:

@@ -3,6 +3,7 @@
     explode(a)        LATERAL (SELECT get(a, n) AS col FROM •numbers(a))
     posexplode(a)     LATERAL (SELECT n AS pos, get(a, n) AS col FROM •numbers(a))
     stack(2, x, y)    LATERAL (SELECT x AS col0 UNION ALL SELECT y AS col0)
+    json_tuple(j, 'a')    LATERAL (SELECT get(json_tuple(j, 'a'), 0) AS c0)
 
 `•numbers(a)` has a row for each element of an array, with its number from 0. A generator in the
 SELECT and `LATERAL VIEW` are joined to the sources; one with `_outer`, or `OUTER`, by a LEFT JOIN.
@@ -14,8 +15,9 @@ from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.session import BindingSession
 
 NUMBERS = "•numbers"
+JSON_FIELDS = "json_tuple"
 _NUMBER, _GENERATED = "•n", "•generated"
-_COLUMNS = {"explode": ["col"], "posexplode": ["pos", "col"], "stack": []}
+_COLUMNS = {"explode": ["col"], "posexplode": ["pos", "col"], "stack": [], JSON_FIELDS: []}
 
 
 def _name(text: str) -> exp.Identifier:
@@ -36,6 +38,8 @@ def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquer
     name, parts = name_of(call).removesuffix("_outer"), call.expressions
     if name == "stack":
         return _stack(call, session)
+    if name == JSON_FIELDS:
+        return _json_fields(call, session)
     if len(parts) != 1:
         message = f"`{name}` takes one argument."
         raise session.error("C1306", message, call, f"write `{name}(array)`")
@@ -49,6 +53,24 @@ def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquer
     alias = exp.TableAlias(this=_name(NUMBERS), columns=[_name(_NUMBER)])
     source = exp.From(this=exp.Table(this=numbers, alias=alias))
     return exp.Subquery(this=exp.Select(expressions=items, from_=source)), _COLUMNS[name]
+
+
+def _json_fields(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
+    names = call.expressions[1:]
+    if not names or not all(isinstance(each, exp.Literal) and each.is_string for each in names):
+        message = "`json_tuple` takes a text and literal names of fields."
+        raise session.error("C1306", message, call, "write `json_tuple(j, 'a', 'b')`")
+    columns = [f"c{at}" for at in range(len(names))]
+    fields = exp.Anonymous(this=JSON_FIELDS, expressions=call.expressions)
+    fields.meta.update(call.meta)
+    items = [
+        exp.alias_(
+            exp.Anonymous(this="get", expressions=[fields.copy(), exp.Literal.number(at)]),
+            _name(column),
+        )
+        for at, column in enumerate(columns)
+    ]
+    return exp.Subquery(this=exp.Select(expressions=items)), columns
 
 
 def _stack(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:

@@ -10,6 +10,7 @@ from corollary.engines.local.evaluation.functions import (
     casts,
     choices,
     doubles,
+    json_texts,
     logic_functions,
     numbers,
     records,
@@ -36,5 +37,6 @@ STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **casts.CAST_FUNCTIONS,
     **records.RECORD_FUNCTIONS,
     **arrays.ARRAY_FUNCTIONS,
+    **json_texts.JSON_FUNCTIONS,
 }
 """The functors that are null where an argument is, and have no value where one has none."""

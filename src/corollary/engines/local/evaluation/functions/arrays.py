@@ -20,6 +20,7 @@ from corollary.core.arrow_buffers import (
     fixed_values,
     index_array,
     null_mask,
+    string_array,
     text_scalar,
 )
 from corollary.core.functors.catalog import FUNCTORS
@@ -36,8 +37,8 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
 from corollary.engines.local.evaluation.text_functions import (
+    compute_rows,
     distinct_columns,
-    distinct_rows,
     spread_rows,
 )
 from corollary.engines.local.evaluation.value_vector import (
@@ -430,12 +431,16 @@ def _sequence(operands: list[Operand], type_: Type) -> Result:
     return Texts(join_pieces(offsets, pieces.array)), faults
 
 
-def _split(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    (texts, patterns, limits), rows = distinct_rows([values for values, _ in operands])
-    parts = [_parts(*row) for row in zip(texts, patterns, limits, strict=True)]
-    pieces = to_pieces(Texts.of([each for part in parts for each in part]).array)
-    offsets = offsets_of(np.array([len(part) for part in parts], np.int64))
-    return spread_rows(Texts(join_pieces(offsets, pieces)), rows), []
+def each_list(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+    """Return a function that computes lists of texts, distinct rows one by one; None is null."""
+
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+        lists, faults, rows = compute_rows(function, operands)
+        pieces = to_pieces(string_array([text for each in lists for text in each or ()]))
+        offsets = offsets_of(np.array([len(each or ()) for each in lists], np.int64))
+        return spread_rows(Texts(join_pieces(offsets, pieces)), rows), faults
+
+    return apply
 
 
 def _parts(text: str, pattern: str, limit: int) -> list[str]:
@@ -472,5 +477,5 @@ ARRAY_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "size": _size,
     "array_join": _array_join,
     "sequence": _sequence,
-    "split": _split,
+    "split": each_list(_parts),
 }

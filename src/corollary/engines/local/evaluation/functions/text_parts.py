@@ -31,7 +31,8 @@ from corollary.engines.local.evaluation.arithmetic import (
 )
 from corollary.engines.local.evaluation.text_functions import (
     TEXT_FUNCTIONS,
-    distinct_rows,
+    NoValueError,
+    compute_rows,
     spread_rows,
 )
 from corollary.engines.local.values.texts import Texts
@@ -45,38 +46,23 @@ _WIDE = Context(prec=100)
 UNKNOWN_GROUP = "unknown group in the replacement"
 
 
-class _NoValueError(Exception):
-    """A function has no value; the message is the reason."""
-
-
-def _each(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
-    """Return a function that computes distinct rows one by one."""
+def each_row(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+    """Return a function that computes distinct rows one by one; None is null."""
 
     def apply(operands: list[Operand], type_: Type) -> Result:
-        columns, rows = distinct_rows([values for values, _ in operands])
-        is_text = type_.kind is Kind.SYMBOL
-        results: list[Any] = []
-        faults: dict[str, list[int]] = {}
-        for row in zip(*columns, strict=True):
-            try:
-                results.append(function(*row))
-            except _NoValueError as error:
-                faults.setdefault(str(error), []).append(len(results))
-                results.append("" if is_text else 0)
-        made: Any = Texts.of(results) if is_text else np.array(results, np.int64)
-        masks = []
-        for reason, places in faults.items():
-            mask = np.zeros(len(results), np.bool_)
-            mask[places] = True
-            masks.append((spread_rows(mask, rows), reason))
-        return spread_rows(made, rows), masks
+        results, faults, rows = compute_rows(function, operands)
+        if type_.kind is Kind.SYMBOL:
+            made: Any = Texts.of([each or "" for each in results])
+        else:
+            made = np.array([each or 0 for each in results], np.int64)
+        return spread_rows(made, rows), faults
 
     return apply
 
 
 def _mapped(ascii_name: str, function: Callable[[str], str]) -> Callable[..., Result]:
     """Return a function that Arrow computes where all characters are of ASCII."""
-    each = _each(function)
+    each = each_row(function)
 
     def apply(operands: list[Operand], type_: Type) -> Result:
         texts = operands[0][0]
@@ -91,7 +77,7 @@ def _trimmed(name: str, strip: Callable[[str, str], str]) -> Callable[..., Resul
     def apply(operands: list[Operand], type_: Type) -> Result:
         distinct = [" "] if len(operands) == 1 else operands[1][0].distinct()[0].tolist()
         if len(distinct) > 1:
-            return _each(strip)(operands, type_)
+            return each_row(strip)(operands, type_)
         options = pc.TrimOptions("".join(distinct))
         return Texts(pc.call_function(name, [operands[0][0].array], options)), []
 
@@ -108,7 +94,7 @@ def _initcap(text: str) -> str:
 
 def _checked_size(size: int) -> None:
     if size > TEXT_MAX_CHARACTERS:
-        raise _NoValueError(OVERFLOW)
+        raise NoValueError(OVERFLOW)
 
 
 def _replace(text: str, old: str, new: str) -> str:
@@ -131,7 +117,7 @@ def _slice(operands: list[Operand], type_: Type, bounds: Callable[..., tuple[Any
         start, end = bounds(np.array([len(text)]), *(np.array([each]) for each in row))
         return text[max(int(start[0]), 0) : max(int(end[0]), 0)]
 
-    return _each(cut)(operands, type_)
+    return each_row(cut)(operands, type_)
 
 
 def _substring_bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
@@ -163,7 +149,7 @@ def _position(operands: list[Operand], type_: Type) -> Result:
     if len(distinct) == 1 and texts.is_ascii:
         found = pc.find_substring(texts.array, distinct[0])
         return fixed_values(found.cast(pa.int64()), np.int64) + 1, []
-    return _each(lambda part, text: text.find(part) + 1)(operands, type_)
+    return each_row(lambda part, text: text.find(part) + 1)(operands, type_)
 
 
 def _pad(is_left: bool) -> Callable[[list[Operand], Type], Result]:
@@ -175,7 +161,7 @@ def _pad(is_left: bool) -> Callable[[list[Operand], Type], Result]:
         more = (filling * (lacking // len(filling) + 1))[:lacking]
         return more + text if is_left else text + more
 
-    return _each(pad)
+    return each_row(pad)
 
 
 def _repeat(text: str, count: int) -> str:
@@ -186,7 +172,7 @@ def _repeat(text: str, count: int) -> str:
 
 def _split_part(text: str, separator: str, number: int) -> str:
     if number == 0:
-        raise _NoValueError("part number 0")
+        raise NoValueError("part number 0")
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
@@ -210,7 +196,7 @@ def _replacement(by: str, groups: int) -> tuple[str | int, ...]:
     parts: list[str | int] = []
     for escaped, group, stray, text in _REPLACEMENT_PART.findall(by):
         if stray or (group and int(group) > groups):
-            raise _NoValueError(UNKNOWN_GROUP)
+            raise NoValueError(UNKNOWN_GROUP)
         parts.append(int(group) if group else escaped or text)
     return tuple(parts)
 
@@ -238,7 +224,7 @@ def _character(number: int) -> str:
     if number < 0:
         return ""
     if number % 256 == 0:
-        raise _NoValueError("no text has the character 0")
+        raise NoValueError("no text has the character 0")
     return chr(number % 256)
 
 
@@ -255,9 +241,9 @@ def _from_utf8(digits: str, errors: str = "strict") -> str:
     try:
         text = bytes.fromhex(digits).decode(errors=errors)
     except UnicodeDecodeError:
-        raise _NoValueError("bytes that are not UTF-8") from None
+        raise NoValueError("bytes that are not UTF-8") from None
     if not is_encodable(text):
-        raise _NoValueError("no text has the character 0")
+        raise NoValueError("no text has the character 0")
     return text
 
 
@@ -266,7 +252,7 @@ def _from_base64(text: str) -> str:
     digits, _, padding = re.sub("[^A-Za-z0-9+/=]", "", text).partition("=")
     lacking = -len(digits) % 4
     if lacking == 3 or f"={padding}" not in ("=", "=" * lacking):
-        raise _NoValueError(FAILED_CONVERSION)
+        raise NoValueError(FAILED_CONVERSION)
     return b64decode(digits + "=" * lacking).hex().upper()
 
 
@@ -314,7 +300,7 @@ def _sha2(text: str, bits: int) -> str:
 
 def _url_decode(text: str) -> str:
     if _NOT_ESCAPED.search(text):
-        raise _NoValueError("a `%` without two hexadecimal digits")
+        raise NoValueError("a `%` without two hexadecimal digits")
     return unquote_plus(text)
 
 
@@ -370,7 +356,7 @@ def _convert_base(text: str, base: int, to: int) -> str:
             break
         number = number * base + digit
         if number >= 1 << 64:
-            raise _NoValueError(OVERFLOW)
+            raise NoValueError(OVERFLOW)
     if is_negative and to > 0:
         number = (1 << 64) - (1 if number >> 63 else number or 1 << 64)
     if to < 0 and number >> 63:
@@ -399,7 +385,7 @@ def _format_number(operands: list[Operand], type_: Type) -> Result:
         is_short = isinstance(exponent, int) and -exponent <= digits
         return f"{shortest if is_short else value:,.{digits}f}"
 
-    return _each(show)(operands, type_)
+    return each_row(show)(operands, type_)
 
 
 TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
@@ -409,40 +395,40 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "ltrim": _trimmed("utf8_ltrim", str.lstrip),
     "rtrim": _trimmed("utf8_rtrim", str.rstrip),
     "reverse": _reverse,
-    "initcap": _each(_initcap),
-    "replace": _each(_replace),
+    "initcap": each_row(_initcap),
+    "replace": each_row(_replace),
     "substring": _substring,
     "left": _left,
     "right": _right,
     "position": _position,
     "lpad": _pad(is_left=True),
     "rpad": _pad(is_left=False),
-    "repeat": _each(_repeat),
-    "split_part": _each(_split_part),
-    "regexp_replace": _each(_regexp_replace),
-    "regexp_extract": _each(_regexp_extract),
-    "chr": _each(_character),
-    "ascii": _each(lambda text: ord(text[0]) if text else 0),
+    "repeat": each_row(_repeat),
+    "split_part": each_row(_split_part),
+    "regexp_replace": each_row(_regexp_replace),
+    "regexp_extract": each_row(_regexp_extract),
+    "chr": each_row(_character),
+    "ascii": each_row(lambda text: ord(text[0]) if text else 0),
     "to_hex": lambda operands, _: (operands[0][0], []),
     "from_hex": _from_hex,
-    "to_utf8": _each(lambda text: text.encode().hex().upper()),
-    "from_utf8": _each(_from_utf8),
-    "repair_utf8": _each(partial(_from_utf8, errors="replace")),
-    "to_base64": _each(lambda digits: _base64(bytes.fromhex(digits))),
-    "from_base64": _each(_from_base64),
+    "to_utf8": each_row(lambda text: text.encode().hex().upper()),
+    "from_utf8": each_row(_from_utf8),
+    "repair_utf8": each_row(partial(_from_utf8, errors="replace")),
+    "to_base64": each_row(lambda digits: _base64(bytes.fromhex(digits))),
+    "from_base64": each_row(_from_base64),
     "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),
     "join_bytes": TEXT_FUNCTIONS["cat"],
     "slice_bytes": _slice_bytes,
-    "to_base32": _each(lambda text: b32encode(text.encode()).decode()),
-    "soundex": _each(_soundex),
-    "luhn_check": _each(_luhn_check),
-    "crc32": _each(lambda text: crc32(text.encode())),
-    "sha2": _each(_sha2),
-    "url_decode": _each(_url_decode),
-    "levenshtein": _each(_levenshtein),
-    "translate": _each(lambda text, old, new: text.translate(_translation(old, new))),
-    "substring_index": _each(_substring_index),
-    "regexp_instr": _each(_regexp_instr),
+    "to_base32": each_row(lambda text: b32encode(text.encode()).decode()),
+    "soundex": each_row(_soundex),
+    "luhn_check": each_row(_luhn_check),
+    "crc32": each_row(lambda text: crc32(text.encode())),
+    "sha2": each_row(_sha2),
+    "url_decode": each_row(_url_decode),
+    "levenshtein": each_row(_levenshtein),
+    "translate": each_row(lambda text, old, new: text.translate(_translation(old, new))),
+    "substring_index": each_row(_substring_index),
+    "regexp_instr": each_row(_regexp_instr),
     "format_number": _format_number,
-    "conv": _each(_convert_base),
+    "conv": each_row(_convert_base),
 }

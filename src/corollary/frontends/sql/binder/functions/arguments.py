@@ -112,11 +112,11 @@ def function_of(spec: FunctorSpec) -> SqlFunction:
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         values = fit_all(arguments, spec, site)
-        result = plain(result_type(spec.name, [value.type for value in values]))
+        result = result_type(spec.name, [value.type for value in values])
         if result.is_number and spec.result is None:
             widest = max(bits_of(values[at]) for at in spec.alike(len(values)))
             result = replace(result, bits=widest)
-        return call(spec.name, values, result, site.span)
+        return FunctionCall(spec.name, values, result, site.span)
 
     most = MANY if spec.is_variadic else len(spec.parameters)
     return SqlFunction(spec.min_arguments, most, build, spec.parameters)

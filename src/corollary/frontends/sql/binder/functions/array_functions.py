@@ -112,5 +112,6 @@ LIST_FUNCTIONS: dict[str, SqlFunction] = {
     "sort_array": SqlFunction(1, 2, _sort),
     "sequence": SqlFunction(2, 3, _sequence),
     "split": with_default("split", integer(-1)),
+    "json_tuple": function_of_arrays(FUNCTORS["json_tuple"]),
 }
 """The functions on arrays, by their names in Spark."""

@@ -101,9 +101,9 @@ INTERNAL = frozenset(
 
 _INT = (
     "ascii bit_count bit_length char_length character_length date_diff datediff day dayofmonth "
-    "dayofweek dayofyear find_in_set hour instr len length levenshtein locate minute month "
-    "octet_length position quarter regexp_count regexp_instr second unix_date week weekday "
-    "weekday_iso weekofyear year yearofweek"
+    "dayofweek dayofyear find_in_set hour instr json_array_length len length "
+    "levenshtein locate minute month octet_length position quarter regexp_count regexp_instr "
+    "second unix_date week weekday weekday_iso weekofyear year yearofweek"
 )
 RESULT_BITS = {**dict.fromkeys(_INT.split(), 32), "bit_get": 8, "getbit": 8}
 """The bits of the integers that functions give, but those of BIGINT."""

@@ -1,0 +1,18 @@
+-- Texts of JSON.
+-- not sqlite: other functions
+
+-- values at paths
+-- duckdb: SELECT k, CAST(a AS STRING) AS x, s AS y, CASE WHEN b IS NOT NULL THEN '[' || b || ',0]' END AS z, CAST(b AS STRING) AS w FROM t WHERE s IS NOT NULL
+CREATE VIEW values_at_paths AS SELECT k, get_json_object(j, '$.a') AS x, get_json_object(j, '$.s') AS y, get_json_object(j, '$.b') AS z, get_json_object(j, '$.b[0]') AS w FROM (SELECT k, concat('{"a":', coalesce(CAST(a AS STRING), 'null'), ', "s": "', s, '", "b": ', coalesce(concat('[', b, ', 0]'), 'null'), '}') AS j FROM t);
+
+-- lengths and names
+-- duckdb: SELECT k, 2 AS x, 2 AS y FROM t WHERE a IS NOT NULL AND b IS NOT NULL AND a < b
+CREATE VIEW lengths_and_names AS SELECT k, json_array_length(concat('[', a, ',', b, ']')) AS x, size(json_object_keys(concat('{"', a, '":1,"', b, '":2}'))) AS y FROM t WHERE a < b;
+
+-- fields
+-- duckdb: SELECT k, CAST(a AS STRING) AS x, CAST(b AS STRING) AS y FROM t WHERE a IS NOT NULL AND b IS NOT NULL UNION ALL SELECT k, NULL, NULL FROM t WHERE a IS NULL OR b IS NULL
+CREATE VIEW fields AS SELECT k, x, y FROM t LATERAL VIEW json_tuple(concat('{"a":', a, ',"b":', b, '}'), 'a', 'b') f AS x, y;
+
+-- groups
+-- duckdb: SELECT s AS x, COUNT(*) AS n FROM t WHERE s IS NOT NULL GROUP BY s
+CREATE VIEW groups_of_fields AS SELECT get_json_object(concat('{"s":"', s, '"}'), '$.s') AS x, COUNT(*) AS n FROM t WHERE s IS NOT NULL GROUP BY 1;
