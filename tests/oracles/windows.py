@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 from typing import Any
 
 from oracles.parser import And, Atom, Cmp, Fn, Formula, Lit, Rule, Var
@@ -26,6 +28,7 @@ class Window:
     arguments: tuple[str, ...]
     over: str
     terms: tuple[int, ...]
+    skips_nulls: bool
 
     def column(self, text: str) -> int:
         """The column of the tuple that `$n` stands for."""
@@ -77,11 +80,11 @@ def _read(term: object, names: list[str]) -> Window:
     assert isinstance(term, Fn)
     text, *terms = term.args
     assert isinstance(text, Lit)
-    found = re.fullmatch(r"(\w+)\((.*?)\) over \((.*)\)", str(text.value))
+    found = re.fullmatch(r"(\w+)\((.*?)\)( ignore nulls)? over \((.*)\)", str(text.value))
     assert found is not None
     arguments = tuple(filter(None, (each.strip() for each in found[2].split(","))))
     columns = tuple(names.index(each.name) for each in terms if isinstance(each, Var))
-    return Window(found[1], arguments, found[3], columns)
+    return Window(found[1], arguments, found[4], columns, found[3] is not None)
 
 
 class _Partitions:
@@ -136,6 +139,10 @@ class _Partitions:
                 return min(present, key=self.order, default=None)
             case "max":
                 return max(present, key=self.order, default=None)
+            case "bit_xor":
+                return reduce(xor, present) if present else None
+        values = present if window.skips_nulls else values
+        match window.name:
             case "first_value":
                 return values[0] if values else None
             case "last_value":
@@ -149,9 +156,13 @@ class _Partitions:
         value, *more = self.window.arguments
         numbers = [int(each) for each in more if each.isdecimal()]
         distance = numbers[0] if numbers else 1
-        there = at - distance if self.window.name == "lag" else at + distance
-        if 0 <= there < len(rows):
-            return rows[there][self.window.column(value)]
+        is_before = self.window.name == "lag"
+        ways = reversed(rows[:at]) if is_before else rows[at + 1 :]
+        found = [row[self.window.column(value)] for row in ways]
+        if self.window.skips_nulls:
+            found = [each for each in found if each is not None]
+        if distance <= len(found):
+            return found[distance - 1]
         defaults = [each for each in more if each.startswith("$")]
         return rows[at][self.window.column(defaults[0])] if defaults else None
 

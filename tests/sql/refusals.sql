@@ -18,21 +18,35 @@ CREATE VIEW v AS SELECT k, «COUNT(*) OVER w AS r FROM t WINDOW w AS (RANGE BETW
 
 CREATE VIEW v AS «SELECT k FROM t LIMIT 3;
 
-CREATE VIEW v AS SELECT a, «first(b) AS x FROM u GROUP BY a;
+CREATE VIEW v AS SELECT k, «nth_value(b, 2) OVER (PARTITION BY a) AS x FROM t;
 
-CREATE VIEW v AS SELECT a, «any_value(b) AS x FROM u GROUP BY a;
+CREATE VIEW v AS SELECT k, «SUM(b) IGNORE NULLS OVER (PARTITION BY a) AS x FROM t;
+
+CREATE VIEW v AS SELECT a, «SUM(b) IGNORE NULLS AS x FROM u GROUP BY a;
+
+CREATE VIEW v AS SELECT k, COUNT(*) OVER (ORDER BY a, b RANGE BETWEEN «1 PRECEDING AND CURRENT ROW) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, COUNT(*) OVER (ORDER BY s RANGE BETWEEN «1 PRECEDING AND CURRENT ROW) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, COUNT(*) OVER (ORDER BY b RANGE BETWEEN «k PRECEDING AND CURRENT ROW) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, COUNT(*) OVER (ORDER BY b RANGE BETWEEN «INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS x FROM t;
+
+CREATE VIEW v AS SELECT id, COUNT(*) OVER (ORDER BY price RANGE BETWEEN «0.125 PRECEDING AND CURRENT ROW) AS x FROM item;
 
 -- what is approximate, where there is something exact
 CREATE VIEW v AS SELECT a, «approx_percentile(b, 0.5) AS x FROM u GROUP BY a;
 
 CREATE VIEW v AS SELECT a, «hll_sketch_agg(b) AS x FROM u GROUP BY a;
 
--- aggregates of all values: constants must be known, and there is no window
+-- aggregates of all values: constants must be known; some take no order, as in Spark
 CREATE VIEW v AS SELECT a, «percentile(b, a) AS x FROM u GROUP BY a;
 
 CREATE VIEW v AS SELECT a, «percentile_cont(0.5) AS x FROM u GROUP BY a;
 
-CREATE VIEW v AS SELECT a, «median(b) OVER (PARTITION BY a) AS x FROM u;
+CREATE VIEW v AS SELECT a, «median(b) OVER (PARTITION BY a ORDER BY b) AS x FROM u;
+
+CREATE VIEW v AS SELECT a, «SUM(DISTINCT b) OVER (PARTITION BY a) AS x FROM u;
 
 CREATE VIEW v AS SELECT a, «corr(b) AS x FROM u GROUP BY a;
 

@@ -414,14 +414,17 @@ class RowFrame:
     """The rows around a row that a window function sees.
 
     Attributes:
-        is_rows: whether bounds are rows (ROWS) or rows with their peers (RANGE), which are equal
-            in the order.
+        is_rows: whether bounds are rows (ROWS) or rows with those equal in the order (RANGE).
         start, end: the first and the last row, relative to the row; None for that of the partition.
+        first, last: of RANGE with distances, the columns that have the first and last value of the
+            order; `start` or `end` is -1 or 1 then.
     """
 
     is_rows: bool
     start: int | None
     end: int | None
+    first: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,17 +432,20 @@ class WindowFunction:
     """A function of a row and of the rows of its partition.
 
     Attributes:
-        name: `rank`, `dense_rank`, `row_number`, `lag`, `lead`, `first_value`, `last_value`,
-            `nth_value`, `count`, `sum`, `min` or `max`. A sum without values is 0.
+        name: one of `WINDOW_FUNCTIONS`. A sum without values is 0.
         arguments: the columns of its arguments: the value, and the default of `lag` and `lead`.
         frame: of the functions that have one.
         distance: of `lag`, `lead` and `nth_value`.
+        ignores_nulls: whether rows without a value are passed over, by functions that choose one.
+        parameters: the constants of a holistic aggregate.
     """
 
     name: str
     arguments: tuple[int, ...] = ()
     frame: RowFrame | None = None
     distance: int = 1
+    ignores_nulls: bool = False
+    parameters: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

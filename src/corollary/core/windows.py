@@ -6,9 +6,12 @@ one literal, and a head with all its variables, then the values:
     ranked(x, y, r) :- p(x, y), r = window("rank() over (partition by $1 order by $2)", x, y).
 """
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import (
     Clause,
     Comparison,
@@ -28,7 +31,9 @@ WINDOW = "window"
 RANKS = ("rank", "dense_rank", "row_number")
 NEIGHBOURS = ("lag", "lead")
 FRAMED_VALUES = ("first_value", "last_value", "nth_value")
-FRAMED_AGGREGATES = ("count", "sum", "min", "max")
+FRAMED_AGGREGATES = ("count", "sum", "min", "max", *HOLISTIC)
+ORDERED_AGGREGATES = ("collect_list", "listagg", "max_by", "min_by")
+"""Those whose value depends on the order of a window, if it has one."""
 WINDOW_FUNCTIONS = (*RANKS, *NEIGHBOURS, *FRAMED_VALUES, *FRAMED_AGGREGATES)
 
 WHOLE = RowFrame(is_rows=False, start=None, end=None)
@@ -44,13 +49,36 @@ class WindowExpression:
     partition: tuple[int, ...]
     order: tuple[OrderColumn, ...]
 
+    def renumbered(self, place: Callable[[int], int]) -> "WindowExpression":
+        """Return the window over columns with other numbers."""
+        frame = self.function.frame
+        if frame is not None:
+            first, last = (None if at is None else place(at) for at in (frame.first, frame.last))
+            frame = replace(frame, first=first, last=last)
+        arguments = tuple(map(place, self.function.arguments))
+        return WindowExpression(
+            replace(self.function, arguments=arguments, frame=frame),
+            tuple(dict.fromkeys(map(place, self.partition))),
+            tuple(replace(each, column=place(each.column)) for each in self.order),
+        )
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that are read."""
+        frame, ordered = self.function.frame, (each.column for each in self.order)
+        bounds = () if frame is None else (frame.first, frame.last)
+        given = (at for at in bounds if at is not None)
+        return (*self.function.arguments, *self.partition, *ordered, *given)
+
+
+_ARGUMENT = r'(\$[1-9]\d*|[-+.\w]+|"([^"\\]|\\.)*")'
 _TERM = r"\$\d+( desc)?( nulls first| nulls last)?"
 _TEXT = re.compile(
-    r"(?P<name>\w+)\((?P<arguments>[^()]*)\) over \("
+    rf"(?P<name>\w+)\((?P<arguments>({_ARGUMENT}( *, *{_ARGUMENT})*)?)\)"
+    r"(?P<skips> ignore nulls)? over \("
     r"(partition by (?P<partition>\$\d+(, \$\d+)*))? ?"
     rf"(order by (?P<order>{_TERM}(, {_TERM})*))? ?"
-    r"((?P<kind>rows|range) between (?P<start>[\w ]+) and (?P<end>[\w ]+))?\)"
+    r"((?P<kind>rows|range) between (?P<start>[$\w ]+) and (?P<end>[$\w ]+))?\)"
 )
 _ORDER = re.compile(r"\$(\d+)( desc)?( nulls first| nulls last)?")
 
@@ -67,10 +95,19 @@ def parse_window(text: str) -> WindowExpression | None:
     found = _TEXT.fullmatch(text)
     if found is None or found["name"] not in WINDOW_FUNCTIONS:
         return None
-    parts = [each.strip() for each in found["arguments"].split(",") if each.strip()]
-    columns = tuple(int(each[1:]) - 1 for each in parts if re.fullmatch(r"\$[1-9]\d*", each))
-    numbers = [int(each) for each in parts if each.isdecimal()]
-    if len(columns) + len(numbers) < len(parts) or len(numbers) > 1:
+    name, texts = found["name"], [each[0] for each in re.findall(_ARGUMENT, found["arguments"])]
+    columns = tuple(int(each[1:]) - 1 for each in texts if each[0] == "$")
+    try:
+        values = tuple(json.loads(each) for each in texts if each[0] != "$")
+    except ValueError:
+        return None
+    is_holistic = name in HOLISTIC
+    if is_holistic and (len(columns), len(values)) != (
+        HOLISTIC[name].columns,
+        HOLISTIC[name].parameters,
+    ):
+        return None
+    if not is_holistic and (len(values) > 1 or not all(type(each) is int for each in values)):
         return None
     partition = tuple(int(each) - 1 for each in re.findall(r"\$(\d+)", found["partition"] or ""))
     order = tuple(
@@ -80,9 +117,14 @@ def parse_window(text: str) -> WindowExpression | None:
     frame = _parse_frame(found, has_order=bool(order))
     if frame is None:
         return None
-    has_frame = found["name"] in (*FRAMED_VALUES, *FRAMED_AGGREGATES)
+    has_frame = name in (*FRAMED_VALUES, *FRAMED_AGGREGATES)
     function = WindowFunction(
-        found["name"], columns, frame if has_frame else None, numbers[0] if numbers else 1
+        name,
+        columns,
+        frame if has_frame else None,
+        values[0] if values and not is_holistic else 1,
+        found["skips"] is not None,
+        values if is_holistic else (),
     )
     return WindowExpression(function, partition, order)
 
@@ -91,17 +133,20 @@ def _parse_frame(found: "re.Match[str]", *, has_order: bool) -> RowFrame | None:
     if found["kind"] is None:
         return RUNNING if has_order else WHOLE
     bounds: list[int | None] = []
+    columns: list[int | None] = []
     for text, unbounded in ((found["start"], "preceding"), (found["end"], "following")):
-        offset = re.fullmatch(r"(\d+) (preceding|following)", text)
+        offset = re.fullmatch(r"(\$?)(\d+) (preceding|following)", text)
+        columns.append(int(offset[2]) - 1 if offset is not None and offset[1] else None)
         if text == f"unbounded {unbounded}":
             bounds.append(None)
         elif text == "current row":
             bounds.append(0)
-        elif offset is not None and found["kind"] == "rows":
-            bounds.append(int(offset[1]) * (-1 if offset[2] == "preceding" else 1))
+        elif offset is not None and bool(offset[1]) == (found["kind"] == "range"):
+            distance = 1 if offset[1] else int(offset[2])
+            bounds.append(-distance if offset[3] == "preceding" else distance)
         else:
             return None
-    return RowFrame(found["kind"] == "rows", *bounds)
+    return RowFrame(found["kind"] == "rows", *bounds, *columns)
 
 
 def print_window(window: WindowExpression) -> str:
@@ -115,6 +160,7 @@ def print_window(window: WindowExpression) -> str:
     arguments = [f"${at + 1}" for at in function.arguments]
     if function.name in (*NEIGHBOURS, "nth_value"):
         arguments.insert(1, str(function.distance))
+    arguments += map(json.dumps, function.parameters)
     over = []
     if window.partition:
         over.append(f"partition by {', '.join(f'${at + 1}' for at in window.partition)}")
@@ -123,9 +169,11 @@ def print_window(window: WindowExpression) -> str:
     frame = function.frame
     if frame is not None and frame != (RUNNING if window.order else WHOLE):
         kind = "rows" if frame.is_rows else "range"
-        start, end = _print_bound(frame.start, "preceding"), _print_bound(frame.end, "following")
+        start = _print_bound(frame.start, "preceding", frame.first)
+        end = _print_bound(frame.end, "following", frame.last)
         over.append(f"{kind} between {start} and {end}")
-    return f"{function.name}({', '.join(arguments)}) over ({' '.join(over)})"
+    skips = " ignore nulls" if function.ignores_nulls else ""
+    return f"{function.name}({', '.join(arguments)}){skips} over ({' '.join(over)})"
 
 
 def print_functions(windowing: Windowing) -> str:
@@ -146,19 +194,20 @@ def _print_order(each: OrderColumn) -> str:
     return f"${each.column + 1}{direction} nulls {'first' if each.nulls_first else 'last'}"
 
 
-def _print_bound(offset: int | None, unbounded: str) -> str:
+def _print_bound(offset: int | None, unbounded: str, column: int | None) -> str:
     if offset is None:
         return f"unbounded {unbounded}"
     if not offset:
         return "current row"
-    return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"
+    distance = abs(offset) if column is None else f"${column + 1}"
+    return f"{distance} {'preceding' if offset < 0 else 'following'}"
 
 
 def reach_of(function: WindowFunction) -> int | None:
     """Return how many rows before or after a row its value depends on; None without a bound."""
     frame = function.frame
     if function.name in NEIGHBOURS:
-        return function.distance
+        return None if function.ignores_nulls else function.distance
     if frame is None or not frame.is_rows or frame.start is None or frame.end is None:
         return None
     return max(abs(frame.start), abs(frame.end))
@@ -192,7 +241,8 @@ def tells_peers_apart(function: WindowFunction) -> bool:
     """Whether the order of rows that are equal in the window's order matters."""
     if function.frame is None:
         return function.name not in ("rank", "dense_rank")
-    return function.frame.is_rows or function.name in FRAMED_VALUES
+    is_chosen = function.name in (*FRAMED_VALUES, *ORDERED_AGGREGATES)
+    return function.frame.is_rows or is_chosen
 
 
 def window_of(term: object) -> WindowExpression | None:
@@ -202,12 +252,7 @@ def window_of(term: object) -> WindowExpression | None:
             found = parse_window(text)
             if found is None:
                 return None
-            columns = (
-                *found.function.arguments,
-                *found.partition,
-                *(each.column for each in found.order),
-            )
-            return found if all(0 <= at < len(rest) for at in columns) else None
+            return found if all(0 <= at < len(rest) for at in found.columns) else None
         case _:
             return None
 
@@ -235,7 +280,9 @@ def may_be_null(term: Functor, arguments: Sequence[bool]) -> bool:
         return False
     if function.name in NEIGHBOURS:
         return given[0] or len(given) < 2 or given[1]
-    return any(given) or function.name == "nth_value" or not _has_current(function.frame)
+    is_chosen = function.name in FRAMED_VALUES
+    is_there = function.name != "nth_value" and _has_current(function.frame)
+    return any(given) or not is_there or not (is_chosen or function.name in ("min", "max"))
 
 
 def _has_current(frame: RowFrame | None) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.types import NUMBER, Type
 from corollary.core.windows import (
@@ -51,6 +52,10 @@ def window_call(
         NotExactError: it has no form.
     """
     frame, name = function.frame, function.name
+    if name in HOLISTIC:
+        raise NotExactError(f"`{name}` over a window has no exact form in SQL")
+    if function.ignores_nulls or (frame is not None and (frame.first, frame.last) != (None, None)):
+        raise NotExactError("IGNORE NULLS, and RANGE with a distance, have no exact form in SQL")
     if name == "nth_value" and frame == RUNNING:
         counted = window_call(WindowFunction("count", (), RUNNING), windowing, columns)
         number = exp.Literal.number(function.distance)

@@ -62,7 +62,7 @@ select a from t fetch first 3 rows only
 
 select * from t where a is json
 
-select first(a) ignore nulls from t
+select max(a) ignore nulls from t
 
 select k from t where b = k < a
 

@@ -4,11 +4,7 @@ select now()
 
 select current_timestamp
 
-select first(a) from t
-
 select histogram_numeric(a, 2) from t
-
-select any_value(a) from t
 
 select uuid()
 

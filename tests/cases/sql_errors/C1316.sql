@@ -10,7 +10,7 @@ select sum(distinct a) over (partition by k) from t
 
 select upper(s) over (order by k) from t
 
-select sum(a) over (order by k range between 2 preceding and current row) from t
+select sum(a) over (order by k, a range between 2 preceding and current row) from t
 
 select sum(a) over (order by k rows between current row and 2 preceding) from t
 

@@ -25,7 +25,8 @@ MAINTAINED = [
     *("binary-groups_of_bytes", "binary-joined_bytes", "binary-chosen_bytes"),
     *("local_times-grouped_times", "local_times-moved_times"),
     *("intervals-span_totals", "intervals-moved_spans"),
-    *("statistics-spread_of_copies", "statistics-pairs"),
+    *("statistics-spread_of_copies", "statistics-pairs", "statistics-ends_of_join"),
+    *("window_frames-without_nulls", "window_frames-near_items"),
 ]
 RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),

@@ -53,3 +53,13 @@ CREATE VIEW tried AS SELECT a, try_sum(9223372036854775807 - b * b) AS x, try_av
 -- duckdb: SELECT a, string_agg(s, '-' ORDER BY s) AS x FROM n GROUP BY a
 -- spark: SELECT a, listagg(s, '-') WITHIN GROUP (ORDER BY s) AS x FROM n GROUP BY a
 CREATE VIEW unordered_texts AS SELECT a, string_agg(s, '-') AS x FROM n GROUP BY a;
+
+-- the first and the last row of a group, in the order of all columns of FROM, nulls first
+-- duckdb: SELECT a, first(s ORDER BY k) AS f, first(s ORDER BY k) AS v, last(b ORDER BY k) AS l, first(b ORDER BY k) FILTER (WHERE b IS NOT NULL) AS n, last(s ORDER BY k) FILTER (WHERE k > 3) AS c FROM t GROUP BY a
+-- spark: SELECT a, min_by(s, k) AS f, min_by(s, k) AS v, max_by(b, k) AS l, min_by(b, k) FILTER (WHERE b IS NOT NULL) AS n, max_by(s, k) FILTER (WHERE k > 3) AS c FROM t GROUP BY a
+CREATE VIEW ends AS SELECT a, first(s) AS f, any_value(s) AS v, last(b) AS l, first_value(b) IGNORE NULLS AS n, last(s) FILTER (WHERE k > 3) AS c FROM t GROUP BY a;
+
+-- of a join, of copies, and of all rows
+-- duckdb: SELECT first(u.b ORDER BY t.k, u.a, u.b NULLS FIRST) AS f, last(u.b ORDER BY t.k, u.a, u.b NULLS FIRST) AS l, last(u.b ORDER BY t.k, u.a, u.b) FILTER (WHERE u.b IS NOT NULL) AS n FROM u JOIN (SELECT k, a FROM t) t ON t.a = u.a
+-- spark: SELECT min_by(b, struct(k, a, b)) AS f, max_by(b, struct(k, a, b)) AS l, max_by(b, struct(k, a, b)) FILTER (WHERE b IS NOT NULL) AS n FROM (SELECT t.k, u.a, u.b FROM u JOIN t ON t.a = u.a)
+CREATE VIEW ends_of_join AS SELECT first(u.b) AS f, last(u.b) AS l, last(u.b, true) AS n FROM (SELECT k, a FROM t) t JOIN u ON t.a = u.a;

@@ -703,8 +703,11 @@ class Maker:
             ("count()", "number"), (f"count(${at + 1})", "number"),
             (f"min(${at + 1})", nullable), (f"max(${at + 1})", nullable),
             (f"first_value(${at + 1})", nullable), (f"last_value(${at + 1})", nullable),
-            (f"nth_value(${at + 1}, 2)", nullable),
+            (f"nth_value(${at + 1}, 2)", nullable), (f"lag(${at + 1}) ignore nulls", nullable),
+            (f"last_value(${at + 1}) ignore nulls", nullable),
         ]  # fmt: skip
+        if primitive(type_) == "number":
+            choices.append((f"bit_xor(${at + 1})", nullable))
         if primitive(type_) in NUMERIC:
             choices += [(f"sum(${at + 1})", primitive(type_))] * 2
         return self.pick(choices)

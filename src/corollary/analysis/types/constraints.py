@@ -26,6 +26,7 @@ from corollary.core.user_functors.user_functor import UserCall
 from corollary.core.windows import RANKS, WINDOW, window_of
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
+from corollary.source import Span
 
 _SYMBOL: Kinds = frozenset({Kind.SYMBOL})
 _AGGREGATE_RESULTS: dict[str, Kinds] = {
@@ -320,6 +321,9 @@ class _ClauseConstraints:
         reason = Reason(f"the result of `{function.name}`", term.span)
         if function.name in (*RANKS, "count"):
             return self._unifier.new_node(frozenset({Kind.NUMBER}), reason)
+        if function.name in HOLISTIC:
+            arguments = [(term.arguments[1 + at], nodes[1 + at]) for at in function.arguments]
+            return self._holistic(function.name, arguments, term.span)
         result = self._unifier.new_node()
         taken = NUMERIC if function.name == "sum" else ANY
         for at in function.arguments:
@@ -487,7 +491,10 @@ class _ClauseConstraints:
     def _aggregate(self, term: logic.AggregateTerm) -> int:
         self._body(term.body)
         if term.operator in HOLISTIC:
-            return self._holistic(term)
+            terms = logic.aggregated_terms(term)
+            columns = [each for each in terms if not isinstance(each, logic.Constant)]
+            arguments = [(each, self._term(each)) for each in columns]
+            return self._holistic(term.operator, arguments, term.span)
         target = None if term.target is None else self._term(term.target)
         kinds = _AGGREGATE_RESULTS.get(term.operator)
         reason = Reason(f"the result of `{term.operator}`", term.span) if kinds else None
@@ -498,24 +505,24 @@ class _ClauseConstraints:
                 self._unifier.unify_domains(target, result)
         return result
 
-    def _holistic(self, term: logic.AggregateTerm) -> int:
-        terms = logic.aggregated_terms(term)
-        columns = [each for each in terms if not isinstance(each, logic.Constant)]
-        nodes = list(map(self._term, columns))
-        wanted, typed_by = HOLISTIC[term.operator], HOLISTIC[term.operator].typed_by
-        for at, (each, node) in enumerate(zip(columns, nodes, strict=True)):
-            taken = _HOLISTIC_KINDS.get((term.operator, at), ORDERED)
+    def _holistic(
+        self, operator: str, arguments: Sequence[tuple[logic.Term, int]], span: Span | None
+    ) -> int:
+        """Return the node of a holistic aggregate of columns, each with its node."""
+        wanted, typed_by = HOLISTIC[operator], HOLISTIC[operator].typed_by
+        for at, (each, node) in enumerate(arguments):
+            taken = _HOLISTIC_KINDS.get((operator, at), ORDERED)
             if typed_by is None:
                 taken = frozenset({Kind.FLOAT})
-            if at == wanted.columns:  # how often a row counts
+            if at == wanted.columns and not wanted.is_open:  # how often a row counts
                 taken = frozenset({Kind.NUMBER})
-            self._take(each, node, term.operator, taken)
-        reason = Reason(f"the result of `{term.operator}`", term.span)
+            self._take(each, node, operator, taken)
+        reason = Reason(f"the result of `{operator}`", span)
         if typed_by is None:
             return self._unifier.new_node(frozenset({Kind.FLOAT}), reason)
         result = self._unifier.new_node(ARRAYS if wanted.is_array else ANY, reason)
         inside = self._unifier.element(result) if wanted.is_array else result
-        self._unifier.unify_domains(nodes[typed_by], inside)
+        self._unifier.unify_domains(arguments[typed_by][1], inside)
         return result
 
     def _report(self, finding: Diagnostic) -> None:

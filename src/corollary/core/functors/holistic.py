@@ -20,12 +20,14 @@ class Holistic:
         typed_by: which of them has the type of the result; None for a float.
         parameters: how many constants it needs.
         is_array: whether the result is an array of values of that type.
+        is_open: whether any number of columns follows, by which rows are ordered.
     """
 
     columns: int = 1
     typed_by: int | None = None
     parameters: int = 0
     is_array: bool = False
+    is_open: bool = False
 
 
 HOLISTIC: dict[str, Holistic] = {
@@ -39,6 +41,10 @@ HOLISTIC: dict[str, Holistic] = {
     "mode": Holistic(1, 0, 1),
     **dict.fromkeys(("max_by", "min_by"), Holistic(2, 1)),
     "listagg": Holistic(2, 0, 2),
+    **dict.fromkeys(("first", "last"), Holistic(2, 1, 1, is_open=True)),
     **dict.fromkeys(("collect_list", "collect_set"), Holistic(1, 0, 0, is_array=True)),
 }
-"""Holistic aggregates; those that choose by a column have it first, `listagg` has it last."""
+"""Holistic aggregates; those that choose by a column have it first, `listagg` has it last.
+
+`first` and `last` are of rows whose first column is not null, and have the second one's value.
+"""

@@ -181,7 +181,8 @@ class ClauseBuilder:
         constants = [each for each in terms if isinstance(each, logic.Constant)]
         # One more column says how often a row counts.
         extra = len(terms) - len(constants) - wanted.columns
-        if extra not in (0, 1) or len(constants) != wanted.parameters:
+        is_wrong = extra < 0 if wanted.is_open else extra not in (0, 1)
+        if is_wrong or len(constants) != wanted.parameters:
             columns = "one column" if wanted.columns == 1 else f"{wanted.columns} columns"
             also = f" and {wanted.parameters} literals" if wanted.parameters else ""
             message = f"The aggregate `{operator.text}` is of {columns}{also}."

@@ -96,13 +96,20 @@ class FrameBound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
-    """`ROWS` or `RANGE BETWEEN start AND end`; negative offsets are rows before."""
+    """`ROWS` or `RANGE BETWEEN start AND end`; negative offsets are rows before.
+
+    Attributes:
+        first, last: of `RANGE` with a distance, the value of the order where the frame begins or
+            ends; the offset is -1 before the row and 1 after it.
+    """
 
     is_rows: bool
     start: FrameBound
     end: FrameBound
     start_offset: int = 0
     end_offset: int = 0
+    first: "Expression | None" = None
+    last: "Expression | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,12 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A function `OVER (PARTITION BY … ORDER BY … frame)`: an aggregate, `rank`, `lag` …."""
+    """A function `OVER (PARTITION BY … ORDER BY … frame)`: an aggregate, `rank`, `lag` ….
+
+    Attributes:
+        parameters: the constants of a holistic aggregate.
+        ignores_nulls: whether `IGNORE NULLS` is said.
+    """
 
     name: str
     arguments: tuple["Expression", ...]
@@ -125,6 +137,8 @@ class WindowCall:
     frame: WindowFrame | None
     type: Type
     span: Span | None = field(default=None, compare=False, repr=False)
+    parameters: tuple[Value, ...] = ()
+    ignores_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

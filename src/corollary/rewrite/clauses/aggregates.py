@@ -385,7 +385,7 @@ def _accumulator(
         return logic.Accumulator(operator, values[0] if values else None, keeps_null)
     terms = logic.aggregated_terms(aggregate)
     parameters = tuple(each.value for each in terms if isinstance(each, logic.Constant))
-    count = HOLISTIC[operator].columns
+    count = len(values) if HOLISTIC[operator].is_open else HOLISTIC[operator].columns
     others, weights = values[1:count], values[count:]
     return logic.Accumulator(operator, values[0], keeps_null, others, weights, parameters)
 

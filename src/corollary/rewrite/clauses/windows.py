@@ -14,13 +14,13 @@ Where users do not see `h`, the rules that read it do so, and `h` has the sums.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from corollary.analysis.traverse import atom_uses
 from corollary.core import logic
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.types import Type
-from corollary.core.windows import WindowExpression, has_window, window_equations, window_of
+from corollary.core.windows import has_window, window_equations, window_of
 from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import Conjunction, TranslationUnit
 
@@ -129,21 +129,12 @@ def _parts(row: logic.Atom, equations: list[logic.Comparison]) -> list[_Part]:
         assert window is not None
         assert isinstance(term, logic.Functor)
         assert isinstance(equation.left, logic.Variable)
-        placed = _placed(window, [at[each] for each in term.arguments[1:]])
+        columns = [at[each] for each in term.arguments[1:]]
+        placed = window.renumbered(columns.__getitem__)
         key = placed.partition, placed.order
         part = found.setdefault(key, _Part(*key))
         part.values.append(_Value(equation.left, placed.function))
     return list(found.values())
-
-
-def _placed(window: WindowExpression, columns: list[int]) -> WindowExpression:
-    """Return a window whose columns are those of the tuples."""
-    function = window.function
-    return WindowExpression(
-        replace(function, arguments=tuple(columns[at] for at in function.arguments)),
-        tuple(dict.fromkeys(columns[at] for at in window.partition)),
-        tuple(replace(each, column=columns[each.column]) for each in window.order),
-    )
 
 
 def _define(

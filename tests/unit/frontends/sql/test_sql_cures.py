@@ -22,7 +22,7 @@ CURES = [
     ("select cast(k as date) from t", "select cast(cast(k as STRING) as date) from t"),
     ("select date '2026-02-30'", "select DATE '2026-11-16'"),
     ("select now()", "select current_date"),
-    ("select first(a) from t", "select min(a) from t"),
+    ("select count(distinct a) ignore nulls from t", "select count(distinct a) from t"),
     ("select approx_count_distinct(a) from t", "select count(DISTINCT a) from t"),
     ("select a from t where sum(k) > 1", "select a from t group by a HAVING sum(k) > 1"),
     ("select a, k from t group by a", "select a, min(k) from t group by a"),

@@ -10,24 +10,29 @@ is arithmetic on positions: a partition is a range of them, so are the peers of 
 | `lag`, `lead` | the value at i − k, i + k, if that is in s … e, else the default |
 | `count`, `sum` | C(b) − C(a), where C are running totals over all rows |
 | `min`, `max` | the better of the two blocks of 2^k rows that begin at a and end at b |
+| holistic aggregates | of the bag of rows a … b, each different frame once |
 
+A frame with distances ends where the order has a value that a column of the row says. Functions
+that ignore nulls count the rows with a value only.
 Sums of floats are exact, digit by digit, and rounded once (`aggregation/exact_sums.py`).
 """
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowing
+from corollary.core.functors.holistic import HOLISTIC
+from corollary.core.logic import Accumulator, OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Kind, Type
 from corollary.core.windows import sees_rows_before, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.aggregates import fit_sums
+from corollary.engines.local.evaluation.aggregation.bags import holistic
 from corollary.engines.local.evaluation.aggregation.exact_sums import (
     DIGIT_BITS,
     DIGIT_MASK,
@@ -56,6 +61,9 @@ class Columns(Protocol):
     def __len__(self) -> int:
         """Return the number of columns."""
 
+
+FRAME_ROWS_MAX = 1 << 20
+"""So many rows of frames are listed at once, for aggregates of all values."""
 
 SHORT_RANGE = 8
 """Ranges of fewer positions than this are spread position by position."""
@@ -219,6 +227,7 @@ class _Rows:
         order: the number of the row at each position.
         columns: the codes of the body's columns, not in this order.
         is_start, is_first_peer: whether a position is the first one of its partition, its peers.
+        order_by: the columns that rows of a partition are ordered by.
         before: what running functions have before the first position of the partition.
     """
 
@@ -228,6 +237,7 @@ class _Rows:
     dictionary: Dictionary
     is_start: Mask
     is_first_peer: Mask
+    order_by: tuple[OrderColumn, ...]
     before: Before | None = None
 
     @property
@@ -304,7 +314,7 @@ def _arrange(
     if not arranged.is_complete and any(map(tells_peers_apart, windowing.functions)):
         order = np.arange(len(words))[order].copy()
         _sort_peers(order, is_first_peer, columns, types, dictionary)
-    return _Rows(order, columns, types, dictionary, is_start, is_first_peer)
+    return _Rows(order, columns, types, dictionary, is_start, is_first_peer, windowing.order)
 
 
 class _UnpackedColumns:
@@ -338,7 +348,7 @@ def _sort(
     is_first_peer = is_start | _changes(places, order)
     if any(tells_peers_apart(each) for each in windowing.functions):
         _sort_peers(order, is_first_peer, columns, types, dictionary)
-    return _Rows(order, columns, types, dictionary, is_start, is_first_peer)
+    return _Rows(order, columns, types, dictionary, is_start, is_first_peer, windowing.order)
 
 
 def _sorted_rows(keys: list[Keys], count: int) -> Positions:
@@ -449,28 +459,85 @@ def _framed_value(function: WindowFunction, rows: _Rows, type_: Type) -> Codes:
             return rows.dictionary.encode(*_sum(rows, at, first, last, type_), type_)
         case "min" | "max":
             return _extreme(function, rows, first, last)
+        case name if name in HOLISTIC:
+            return _holistic(function, rows, first, last, type_)
         case _:
+            codes = rows.column(function.arguments[0])
+            places = _present_places(codes) if function.ignores_nulls else None
+            if places is not None:
+                first, last = places.searchsorted(first), places.searchsorted(last)
             chosen = {"first_value": first, "last_value": last - 1}.get(
                 function.name, first + function.distance - 1
             )
             is_there = (chosen >= first) & (chosen < last)
-            return _chosen(rows.column(function.arguments[0]), chosen, is_there)
+            return _chosen(codes, chosen, is_there, places)
+
+
+def _holistic(
+    function: WindowFunction, rows: _Rows, first: Positions, last: Positions, type_: Type
+) -> Codes:
+    """Return the codes of an aggregate of all values of each frame; equal frames have one."""
+    width, (value, *others) = rows.count + 1, function.arguments
+    frames, numbers = np.unique(first * width + np.maximum(first, last), return_inverse=True)
+    starts, ends = np.divmod(frames, width)
+    sizes = ends - starts
+    totals = np.cumsum(sizes)
+    columns = {at: (rows.column(at), rows.types[at]) for at in function.arguments}
+    accumulator = Accumulator(
+        function.name, value, others=tuple(others), parameters=function.parameters
+    )
+    parts, at, done = [], 0, 0
+    while at < len(sizes):
+        until = max(at + 1, int(totals.searchsorted(done + FRAME_ROWS_MAX, "right")))
+        part = sizes[at:until]
+        shift = starts[at:until] - (totals[at:until] - part) + done
+        places = np.repeat(shift, part) + np.arange(int(part.sum()))
+        values = {key: (codes[places], source) for key, (codes, source) in columns.items()}
+        is_ordered = bool(rows.order_by)
+        parts.append(
+            holistic(accumulator, values, part, type_, rows.dictionary, is_ordered=is_ordered)
+        )
+        at, done = until, int(totals[until - 1])
+    found: Codes = np.concatenate(parts)[numbers]
+    return found
+
+
+def _present_places(codes: Codes) -> Positions:
+    """Return the positions of values that are not null."""
+    found: Positions = codes.nonzero()[0]
+    return found
 
 
 def _neighbour(function: WindowFunction, rows: _Rows) -> Codes:
     """Return the codes of the value some rows before or after, or of the default."""
+    codes, places = rows.column(function.arguments[0]), None
+    first, there, last = rows.starts, rows.positions, rows.ends
     distance = -function.distance if function.name == "lag" else function.distance
-    there = rows.positions + distance
-    is_inside = (there >= rows.starts) & (there < rows.ends)
-    found = _chosen(rows.column(function.arguments[0]), there, is_inside)
+    if function.ignores_nulls and distance:
+        places = _present_places(codes)
+        first, last = places.searchsorted(first), places.searchsorted(last)
+        there = places.searchsorted(there, "left" if distance < 0 else "right") - (distance > 0)
+    there = there + distance
+    is_inside = (there >= first) & (there < last)
+    found = _chosen(codes, there, is_inside, places)
     if len(function.arguments) > 1:
         found = np.where(is_inside, found, rows.column(function.arguments[1]))
     return found
 
 
-def _chosen(codes: Codes, at: Positions, is_there: Mask) -> Codes:
-    """Return the codes at some positions, null where there is none."""
-    return np.where(is_there, codes[np.where(is_there, at, 0)], 0)
+def _chosen(codes: Codes, at: Positions, is_there: Mask, places: Positions | None = None) -> Codes:
+    """Return the codes at some positions, null where there is none.
+
+    Args:
+        codes: by position.
+        at: the positions, or their numbers among `places`.
+        is_there: whether there is one.
+        places: the positions that may be chosen; None for all.
+    """
+    found = np.where(is_there, at, 0)
+    if places is not None:
+        found = places[found] if len(places) else np.zeros_like(found)
+    return np.where(is_there, codes[found], 0)
 
 
 def _frame(frame: RowFrame | None, rows: _Rows) -> tuple[Positions, Positions]:
@@ -478,10 +545,11 @@ def _frame(frame: RowFrame | None, rows: _Rows) -> tuple[Positions, Positions]:
     assert frame is not None
     first, last = rows.starts, rows.ends
     if not frame.is_rows:
-        return (
-            first if frame.start is None else rows.peer_starts,
-            last if frame.end is None else rows.peer_ends,
-        )
+        if frame.start is not None:
+            first = rows.peer_starts if frame.first is None else _bound(rows, frame.first, "left")
+        if frame.end is not None:
+            last = rows.peer_ends if frame.last is None else _bound(rows, frame.last, "right")
+        return first, np.maximum(first, last) if frame.start and frame.end else last
     if frame.start is not None:
         first = rows.positions + frame.start
     if frame.end is not None:
@@ -491,6 +559,18 @@ def _frame(frame: RowFrame | None, rows: _Rows) -> tuple[Positions, Positions]:
     if frame.end:
         last = np.clip(last, rows.starts, rows.ends)
     return first, np.maximum(first, last) if frame.start and frame.end else last
+
+
+def _bound(rows: _Rows, column: int, side: Literal["left", "right"]) -> Positions:
+    """Return the position before or after the rows whose order has the value of a column."""
+    (by,) = rows.order_by
+    codes = np.concatenate([rows.column(by.column), rows.column(column)])
+    keys = _order_key(by, order_keys(codes, rows.types[by.column], rows.dictionary).keys)
+    ranks = np.unique(keys, return_inverse=True)[1] + np.tile(
+        np.cumsum(rows.is_start) * len(keys), 2
+    )
+    found: Positions = ranks[: rows.count].searchsorted(ranks[rows.count :], side)
+    return found
 
 
 def _running(values: Any) -> Any:

@@ -13,6 +13,7 @@ from corollary.core.types import BOOL, DECIMAL_MAX_DIGITS, FLOAT, NUMBER, Type, 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
+from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.conversions import (
     NUMBER_DIGITS,
     amount_of,
@@ -34,6 +35,7 @@ from corollary.frontends.sql.query_tree import (
     Expression,
     FunctionCall,
     WindowCall,
+    constant_of,
 )
 
 AGGREGATES = {
@@ -62,6 +64,9 @@ AGGREGATES = {
     "percentile": "percentile_cont",
     "string_agg": "listagg",
     "array_agg": "collect_list",
+    "first_value": "first",
+    "any_value": "first",
+    "last_value": "last",
 }
 """The aggregates by their names; those of conditions are the smallest and the largest one."""
 
@@ -71,40 +76,53 @@ _ORDERED = frozenset({"percentile_cont", "percentile_disc"})
 """Aggregates of what `WITHIN GROUP (ORDER BY …)` names; others may have it."""
 
 
-def aggregate_call(
-    context: ExpressionContext, node: exp.Anonymous | exp.WithinGroup, condition: exp.Expr | None
-) -> Expression:
-    """Return an aggregate; `condition` is that of FILTER."""
-    session = context.session
+def aggregate_call(context: ExpressionContext, node: exp.Expr) -> Expression:
+    """Return an aggregate, perhaps with FILTER, WITHIN GROUP or IGNORE NULLS."""
+    session, condition = context.session, None
+    node, ignores_nulls = without_nulls(node, session)
+    if isinstance(node, exp.Filter):
+        session.check(node, "this", "expression")
+        session.check(node.args["expression"], "this")
+        node, condition = node.this, node.args["expression"].this
+    called = node.this if isinstance(node, exp.WithinGroup) else node
+    if not isinstance(called, exp.Anonymous) or name_of(called) not in AGGREGATES:
+        note = "write it after an aggregate, as in `sum(x) FILTER (WHERE …)`"
+        message = "FILTER, WITHIN GROUP and IGNORE NULLS belong to aggregates."
+        raise session.error("C1310", message, node, note)
+    assert isinstance(node, exp.Anonymous | exp.WithinGroup)
     if not context.with_aggregates:
         note = "aggregate in a subquery, and use its result"
         if context.clause == "WHERE":
             note = "write the condition in HAVING"
-        message = f"`{node.name}` is an aggregate, which cannot stand in {context.clause}."
+        message = f"`{called.name}` is an aggregate, which cannot stand in {context.clause}."
         raise session.error("C1312", message, node, note)
     inner = context.ungrouped("an aggregate")
     tests = [] if condition is None else [inner.bind_condition(condition, "`FILTER`")]
     call = read_aggregate(inner, node, tests)
+    if ignores_nulls:
+        if call.name not in ("first", "last"):
+            message = f"`{called.name}` does not take IGNORE NULLS."
+            raise session.error("C1310", message, node, "leave it out")
+        call = replace(call, parameters=(True,))
     if counts_nothing(call):
         return sized(integer(0, call.span), 64)
-    if call.type.is_array and call.name in HOLISTIC and HOLISTIC[call.name].is_array:
-        nothing = ConstantValue((), call.type.with_null(False))  # of no rows, as in Spark
-        return FunctionCall("coalesce", (call, nothing), nothing.type, call.span)
     is_nullable = call.type.nullable or (
         call.name != "count" and (context.is_one_group or bool(tests))
     )
     call = replace(call, type=call.type.with_null(is_nullable))
-    is_tried = isinstance(node, exp.Anonymous) and name_of(node) == "try_sum"
-    if is_tried and call.type.is_number:
-        return _tried_sum(call)
-    return by_amount(call, context.site(node))
+    return completed(call, context.site(node, name=name_of(called)))
 
 
 _Call = TypeVar("_Call", AggregateCall, WindowCall)
 
 
-def by_amount(call: _Call, site: Site) -> Expression:
-    """Return a call; a sum or mean of intervals is one of their months or microseconds."""
+def completed(call: _Call, site: Site) -> Expression:
+    """Return the value of a call; a sum or mean of intervals is that of their amounts."""
+    if call.name in HOLISTIC and HOLISTIC[call.name].is_array:
+        nothing = ConstantValue((), call.type.with_null(False))  # of no rows, as in Spark
+        return FunctionCall("coalesce", (call, nothing), nothing.type, call.span)
+    if site.name == "try_sum" and call.type.is_number:
+        return _tried_sum(call)
     type_ = call.arguments[0].type if call.name in ("sum", "avg") else NUMBER
     if not type_.is_interval:
         return call
@@ -118,12 +136,24 @@ def by_amount(call: _Call, site: Site) -> Expression:
     return scaled("/", interval_of(total, type_, call.span), count, site)
 
 
-def _tried_sum(call: AggregateCall) -> Expression:
+def _tried_sum(call: _Call) -> Expression:
     """Return the sum of integers, added up with more digits; null where it is too large."""
     wide = to_decimal(call.arguments[0], 0, NUMBER_DIGITS)
     total = replace(call, arguments=(wide,), type=_result("sum", (wide,)).with_null(True))
     number = FunctionCall("to_integer", (total, integer(64)), NUMBER.with_null(True), call.span)
     return FunctionCall("try", (number,), number.type, call.span)
+
+
+def without_nulls(node: exp.Expr, session: BindingSession) -> tuple[exp.Expr, bool]:
+    """Return a call without IGNORE NULLS or RESPECT NULLS, and whether the former is there."""
+    inside = node.expressions[0] if isinstance(node, exp.Anonymous) and node.expressions else node
+    if not isinstance(inside, exp.IgnoreNulls | exp.RespectNulls):
+        return node, False
+    session.check(inside, "this")
+    if inside is node:
+        return inside.this, isinstance(inside, exp.IgnoreNulls)
+    inside.replace(inside.this)
+    return node, isinstance(inside, exp.IgnoreNulls)
 
 
 def read_aggregate(
@@ -217,6 +247,12 @@ def _pair(
     return (filtered(value, negate(is_missing, site.span)),)
 
 
+def pop_flag(arguments: list[Expression], count: int) -> bool:
+    """Return whether the last of so many arguments is `true`; it is taken away."""
+    is_flag = len(arguments) == count and isinstance(constant_of(arguments[-1]), bool)
+    return is_flag and constant_of(arguments.pop()) is True
+
+
 def counts_nothing(call: AggregateCall) -> bool:
     """Whether it is `count(NULL)`, which is 0."""
     values = [value.value for value in call.arguments if isinstance(value, ConstantValue)]
@@ -283,6 +319,10 @@ class _Holistic:
                 values, parameters = self._listagg(arguments)
             case "collect_list" | "collect_set":
                 values = [self._known(each) for each in self._counted(arguments, 1, "x")]
+            case "first" | "last":
+                parameters = (pop_flag(arguments, 2),)
+                value = self._known(self._counted(arguments, 1, "x")[0])
+                values = [integer(1), value]
             case "max_by" | "min_by":
                 value, by = self._counted(arguments, 2, "x, y")
                 values = [self._known(by), self._known(value)]

@@ -419,7 +419,7 @@ class ExpressionBinder(ExpressionContext):
         name = name_of(node)
         self.session.check(node, "this", "expressions")
         if name in AGGREGATES:
-            return aggregate_call(self, node, None)
+            return aggregate_call(self, node)
         if name in WINDOW_FUNCTIONS:
             note = f"write `{name}(…) OVER (PARTITION BY … ORDER BY …)`"
             raise self.session.error("C1316", f"`{name}` needs a window.", node, note)
@@ -433,26 +433,15 @@ class ExpressionBinder(ExpressionContext):
         check_accepted(name, site)
         return function_call(name, [self.bind(each) for each in parts], site)
 
-    def _visit_filter(self, node: exp.Filter) -> Expression:
-        self.session.check(node, "this", "expression")
-        called = node.this.this if isinstance(node.this, exp.WithinGroup) else node.this
-        if not isinstance(called, exp.Anonymous) or name_of(called) not in AGGREGATES:
-            note = "write FILTER after an aggregate, as in `sum(x) FILTER (WHERE …)`"
-            raise self.session.error("C1310", "`FILTER` belongs to an aggregate.", node, note)
-        self.session.check(node.args["expression"], "this")
-        return aggregate_call(self, node.this, node.args["expression"].this)
-
-    def _visit_withingroup(self, node: exp.WithinGroup) -> Expression:
-        if not isinstance(node.this, exp.Anonymous) or name_of(node.this) not in AGGREGATES:
-            note = "write it after an aggregate, as in `mode() WITHIN GROUP (ORDER BY x)`"
-            raise self.session.error("C1310", "`WITHIN GROUP` belongs to an aggregate.", node, note)
-        return aggregate_call(self, node, None)
+    def _visit_filter(self, node: exp.Expr) -> Expression:
+        return aggregate_call(self, node)
 
     def _visit_window(self, node: exp.Window) -> Expression:
         return window_call(self, node)
 
     # Nodes that are read alike.
     _visit_trycast = _visit_cast
+    _visit_withingroup = _visit_ignorenulls = _visit_respectnulls = _visit_filter
     _visit_or = _visit_and
     _visit_select = _visit_subquery
 

@@ -55,25 +55,22 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(_aggregates(node))
 
 
-def _aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+def _aggregates(node: exp.Expr, windowed: exp.Expr | None = None) -> Iterator[exp.Expr]:
+    """Yield the aggregates in a node; `windowed` is the function of the window around it."""
     if isinstance(node, exp.Query):
         return
-    called = node
     if isinstance(node, exp.Window):
-        called = node.this.this if isinstance(node.this, exp.Filter) else node.this
-    elif isinstance(node, exp.Anonymous) and name_of(node) in AGGREGATES:
+        windowed = node.this
+        while isinstance(windowed, _AROUND_CALLS):
+            windowed = windowed.this
+    elif isinstance(node, exp.Anonymous) and name_of(node) in AGGREGATES and node is not windowed:
         yield node
         return
     for part in node.iter_expressions():
-        if part is called:  # the aggregate of a window is none of the group; its arguments may be
-            for inner in part.iter_expressions():
-                yield from _aggregates(inner)
-        elif isinstance(part, exp.Filter) and part.this is called:
-            for inner in called.iter_expressions():
-                yield from _aggregates(inner)
-            yield from _aggregates(part.args["expression"])
-        else:
-            yield from _aggregates(part)
+        yield from _aggregates(part, windowed)
+
+
+_AROUND_CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 class GroupReader:

@@ -52,14 +52,12 @@ _NODE_CURES = {
     "AtTimeZone": "times are in UTC: add or take away an interval",
     "Parameter": "write a parameter as `:name`",
     "Fetch": "write LIMIT",
-    "IgnoreNulls": "filter nulls out before",
     "Order": "leave it out: rows have no order",
 }
 _NODE_WORDS = {
     "Collate": "COLLATE",
     "Fetch": "FETCH",
     "AtTimeZone": "AT TIME ZONE",
-    "IgnoreNulls": "IGNORE NULLS",
     "Order": "ORDER BY",
 }
 """What nodes are called; others by their text."""

@@ -1,31 +1,35 @@
 """Window functions: `f(x) OVER (PARTITION BY … ORDER BY … frame)`."""
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import WHOLE
-from corollary.core.types import BOOL, FLOAT, INT, NUMBER
+from corollary.core.types import BOOL, FLOAT, INT, NUMBER, NUMERIC
 from corollary.frontends.sql.binder.aggregates import (
     AGGREGATES,
-    by_amount,
+    completed,
     counts_nothing,
     filtered,
+    pop_flag,
     read_aggregate,
+    without_nulls,
 )
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted
-from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.conversions import (
     as_known,
     call,
     convert,
+    decimal_of,
     integer,
     is_untyped,
     sized,
 )
+from corollary.frontends.sql.binder.values.intervals import combine
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
 from corollary.frontends.sql.binder.widening import wrapped
 from corollary.frontends.sql.query_tree import (
@@ -39,12 +43,18 @@ from corollary.frontends.sql.query_tree import (
     Select,
     WindowCall,
     WindowFrame,
+    walk,
 )
 
 RANKS = frozenset({"rank", "dense_rank", "row_number", "percent_rank", "cume_dist", "ntile"})
 NEIGHBOURS = frozenset({"lag", "lead"})
-VALUES = frozenset({"first_value", "last_value", "nth_value"})
-WINDOW_FUNCTIONS = RANKS | NEIGHBOURS | VALUES
+VALUES = {
+    **dict.fromkeys(("first", "first_value", "any_value"), "first_value"),
+    **dict.fromkeys(("last", "last_value"), "last_value"),
+    "nth_value": "nth_value",
+}
+"""The functions that choose a row of the frame."""
+WINDOW_FUNCTIONS = RANKS | NEIGHBOURS | VALUES.keys()
 """The functions that need a window; aggregates may have one."""
 
 _Window = tuple[tuple[Expression, ...], tuple[OrderItem, ...], WindowFrame | None]
@@ -58,23 +68,29 @@ def window_call(context: ExpressionContext, node: exp.Window) -> Expression:
         note = "compute it in a subquery, and use its result"
         raise session.error("C1316", message, node, note)
     session.check(node, "this", "partition_by", "order", "spec", "alias", "over")
-    called, tests = node.this, []
+    called, ignores_nulls = without_nulls(node.this, session)
+    tests = []
     inner = replace(context, with_windows=False, clause="a window function")
     if isinstance(called, exp.Filter):
         session.check(called, "this", "expression")
         tests = [inner.bind_condition(called.args["expression"].this, "`FILTER`")]
         called = called.this
+    whole, called = called, called.this if isinstance(called, exp.WithinGroup) else called
     if not isinstance(called, exp.Anonymous):
         raise session.unsupported(called)
     window = _window(inner, node)
     name, site = name_of(called), inner.site(node, name=name_of(called))
-    if name in AGGREGATES:
-        return _aggregate(inner, called, tests, window, site)
+    if ignores_nulls and name not in NEIGHBOURS | VALUES.keys():
+        message = f"`{name}` does not take IGNORE NULLS."
+        raise session.error("C1316", message, node, "leave it out")
+    if name in AGGREGATES and name not in VALUES:
+        assert isinstance(whole, exp.Anonymous | exp.WithinGroup)
+        return _aggregate(inner, whole, tests, window, site)
     if tests or name not in WINDOW_FUNCTIONS:
         message = f"`{name}` cannot be used with a window like this."
-        known = ", ".join(sorted(WINDOW_FUNCTIONS | {"sum", "count", "avg", "min", "max"}))
-        raise session.error("C1316", message, called, f"window functions are {known}")
-    if not window[1]:
+        known = ", ".join(sorted(WINDOW_FUNCTIONS))
+        raise session.error("C1316", message, called, f"use an aggregate, or one of {known}")
+    if not window[1] and name not in VALUES.keys() - {"nth_value"}:
         note = "write `OVER (… ORDER BY …)`"
         raise session.error("C1316", f"`{name}` needs an order.", node, note)
     arguments = [inner.bind(each) for each in called.expressions]
@@ -82,20 +98,25 @@ def window_call(context: ExpressionContext, node: exp.Window) -> Expression:
         return _rank(name, arguments, window, site)
     if window[2] is not None and name in NEIGHBOURS:
         raise session.error("C1316", f"`{name}` has no frame.", node, "leave the frame out")
-    return _neighbour(name, arguments, window, site)
+    most = 4 if name in NEIGHBOURS else 3 if name == "nth_value" else 2
+    ignores_nulls |= pop_flag(arguments, most)
+    found = _neighbour(VALUES.get(name, name), arguments, window, site)
+    return replace(found, ignores_nulls=ignores_nulls)
 
 
 def _aggregate(
     context: ExpressionContext,
-    node: exp.Anonymous,
+    node: exp.Anonymous | exp.WithinGroup,
     tests: list[Expression],
     window: _Window,
     site: Site,
 ) -> Expression:
     found = read_aggregate(context, node, tests)
-    if found.name in HOLISTIC or site.name == "try_sum":
-        note = "aggregate in a grouped subquery, and join it"
-        raise site.error("C1316", f"`{site.name}` cannot be used with a window.", note)
+    partition, order, frame = window
+    is_unordered = site.name in _UNORDERED or isinstance(node, exp.WithinGroup)
+    if is_unordered and (order or frame is not None):
+        note = "write `OVER (PARTITION BY …)`, or use `percentile`, which takes them"
+        raise site.error("C1316", f"`{site.name}` takes no ORDER BY and no frame.", note)
     if counts_nothing(found):
         return sized(integer(0, site.span), 64)
     if found.is_distinct:
@@ -106,15 +127,20 @@ def _aggregate(
         arguments = arguments or (integer(1),)
         arguments = tuple(filtered(each, found.condition) for each in arguments)
         type_ = type_ if found.name == "count" else type_.with_null(True)
-    partition, order, frame = window
     if frame is not None and not order and not _is_whole(frame):
         note = "write `OVER (… ORDER BY …)`, or leave the frame out for the whole partition"
         raise site.error("C1316", "A frame needs an order.", note)
     # A frame without the present row may be empty.
     if found.name != "count" and frame is not None and not _has_current(frame):
         type_ = type_.with_null(True)
-    made = WindowCall(found.name, arguments, partition, order, frame, type_, site.span)
-    return by_amount(made, site)
+    made = WindowCall(
+        found.name, arguments, partition, order, frame, type_, site.span, found.parameters
+    )
+    return completed(made, site)
+
+
+_UNORDERED = frozenset({"median", "percentile_cont", "percentile_disc"})
+"""Aggregates whose window has no order, as in Spark."""
 
 
 def _is_whole(frame: WindowFrame) -> bool:
@@ -179,7 +205,7 @@ def _part(
     return choose([(is_first, first)], rest, INT, site.span)
 
 
-def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Site) -> Expression:
+def _neighbour(name: str, arguments: list[Expression], window: _Window, site: Site) -> WindowCall:
     """Return `lag`, `lead` (value, distance, default) or `first_value` and its like."""
     partition, order, frame = window
     most = 3 if name in NEIGHBOURS else 2 if name == "nth_value" else 1
@@ -256,10 +282,12 @@ def over_grouping_sets(select: Select, session: BindingSession) -> Select:
         if isinstance(part, OrderItem):
             return replace(part, expression=move(part.expression))
         if isinstance(part, WindowCall):
-            changed = {
-                name: move(getattr(part, name)) for name in ("arguments", "partition", "order")
-            }
-            return replace(part, **changed)
+            names = ("arguments", "partition", "order", "frame")
+            return replace(part, **{name: move(getattr(part, name)) for name in names})
+        if isinstance(part, WindowFrame):
+            return replace(part, first=move(part.first), last=move(part.last))
+        if part is None:
+            return None
         if isinstance(part, FunctionCall) and has_window(part):
             return replace(part, arguments=move(part.arguments))
         if isinstance(part, ConstantValue):
@@ -296,10 +324,9 @@ def _window(context: ExpressionContext, node: exp.Window) -> _Window:
     session = context.session
     alias = node.args.get("alias")
     partition = tuple(context.bind(each) for each in node.args.get("partition_by") or [])
-    order = _order(context, node.args.get("order"))
-    frame = _frame(context, node.args.get("spec"))
+    order, spec = _order(context, node.args.get("order")), node.args.get("spec")
     if alias is None:
-        return partition, order, frame
+        return partition, *_framed(context, spec, order)
     named = context.windows.get(alias.name.lower())
     if named is None:
         known = ", ".join(f"`{each}`" for each in context.windows) or "none"
@@ -308,10 +335,10 @@ def _window(context: ExpressionContext, node: exp.Window) -> _Window:
     session.check(named, "this", "partition_by", "order", "spec", "alias")
     rest = {name: each for name, each in context.windows.items() if each is not named}
     base = _window(replace(context, windows=rest), named)
-    if partition or (order and base[1]) or (frame and base[2]):
+    if partition or (order and base[1]) or (spec and base[2]):
         message = f"The window `{alias.name}` has this part already."
         raise session.error("C1316", message, node, "write the whole window")
-    return base[0], order or base[1], frame or base[2]
+    return base[0], *(_framed(context, spec, order or base[1]) if spec else (base[1:]))
 
 
 def _order(context: ExpressionContext, node: exp.Order | None) -> tuple[OrderItem, ...]:
@@ -330,29 +357,69 @@ def order_item(context: ExpressionContext, node: exp.Expr) -> OrderItem:
     return OrderItem(expression, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
-def _frame(context: ExpressionContext, node: exp.WindowSpec | None) -> WindowFrame | None:
+def _framed(
+    context: ExpressionContext, node: exp.WindowSpec | None, order: tuple[OrderItem, ...]
+) -> tuple[tuple[OrderItem, ...], WindowFrame | None]:
+    """Return an order, and the frame of rows in it."""
     if node is None:
-        return None
+        return order, None
     session = context.session
     session.check(node, "kind", "start", "start_side", "end", "end_side")
     kind = str(node.args.get("kind") or "").upper()
     if kind not in ("ROWS", "RANGE"):
         raise session.error("C1316", f"`{kind}` is not supported.", node, "write ROWS or RANGE")
-    start, start_offset = _bound(context, node, "start")
+    start, start_offset = _bound(context, node, "start", kind)
     end, end_offset = FrameBound.CURRENT, 0
     if node.args.get("end") is not None:
-        end, end_offset = _bound(context, node, "end")
+        end, end_offset = _bound(context, node, "end", kind)
     first = -(10**9) if start is FrameBound.UNBOUNDED else start_offset
     last = 10**9 if end is FrameBound.UNBOUNDED else end_offset
     if first > last:
         raise session.error("C1316", "The frame ends before it begins.", node, "swap its ends")
-    if kind == "RANGE" and FrameBound.OFFSET in (start, end):
-        note = "write ROWS, or join the rows in the range"
-        raise session.error("C1316", "RANGE with a distance is not supported.", node, note)
-    return WindowFrame(kind == "ROWS", start, end, start_offset, end_offset)
+    frame = WindowFrame(kind == "ROWS", start, end, start_offset, end_offset)
+    if frame.is_rows or FrameBound.OFFSET not in (start, end):
+        return order, frame
+    if len(order) != 1:
+        note = "write `ORDER BY x RANGE BETWEEN 3 PRECEDING AND CURRENT ROW`"
+        raise session.error("C1316", "RANGE with a distance needs one ORDER BY.", node, note)
+    (by,) = order
+    bounds = [
+        _moved(context, node.args[which], by, offset)
+        for which, offset in (("start", start_offset), ("end", end_offset))
+        if offset
+    ]
+    value, *bounds = aligned((by.expression, *bounds), context.site(node), "RANGE")
+    given = [bounds.pop(0) if offset else None for offset in (start_offset, end_offset)]
+    return (replace(by, expression=value),), replace(frame, first=given[0], last=given[1])
 
 
-def _bound(context: ExpressionContext, node: exp.WindowSpec, which: str) -> tuple[FrameBound, int]:
+def _moved(context: ExpressionContext, node: exp.Expr, by: OrderItem, offset: int) -> Expression:
+    """Return the value of an order at a distance before a row, or after it."""
+    site, value, distance = context.site(node), by.expression, context.bind(node)
+    amount = distance.value if isinstance(distance, ConstantValue) else None
+    type_ = value.type
+    is_number = type_.logical_kind in NUMERIC
+    if is_number and isinstance(amount, int | float | Decimal) and not isinstance(amount, bool):
+        if type_.is_number:
+            distance = integer(int(amount))
+        elif type_.is_decimal and decimal_of(distance).scale > type_.scale:
+            message = "The distance has more digits after the point than the order."
+            raise site.error("C1316", message, f"write at most {type_.scale} of them")
+    elif is_number or not (type_.is_time or type_.is_interval) or _reads_columns(distance):
+        message = f"RANGE has no such distance in an order by {type_name(type_)}."
+        note = "write a literal: a number, or an interval beside dates, times and intervals"
+        raise site.error("C1316", message, note)
+    return combine("-" if (offset < 0) != by.is_descending else "+", value, distance, site)
+
+
+def _reads_columns(expression: Expression) -> bool:
+    return not all(isinstance(each, ConstantValue | FunctionCall) for each in walk(expression))
+
+
+def _bound(
+    context: ExpressionContext, node: exp.WindowSpec, which: str, kind: str
+) -> tuple[FrameBound, int]:
+    """Return a bound of a frame; of RANGE, -1 and 1 are a distance before and after the row."""
     value = node.args.get(which)
     side = str(node.args.get(f"{which}_side") or "").upper()
     word = value.upper() if isinstance(value, str) else ""
@@ -363,9 +430,12 @@ def _bound(context: ExpressionContext, node: exp.WindowSpec, which: str) -> tupl
             raise context.session.error("C1316", "The frame is empty.", node, "swap its ends")
         return FrameBound.UNBOUNDED, 0
     distance = context.bind(value) if isinstance(value, exp.Expr) else None
-    if not isinstance(distance, ConstantValue) or not isinstance(distance.value, int):
+    number = distance.value if isinstance(distance, ConstantValue) else None
+    if kind == "RANGE":
+        number = 0 if number == 0 else 1
+    if not isinstance(number, int):
         raise context.session.error(
             "C1316", "The frame needs literal numbers.", node, "write a number"
         )
-    offset = -distance.value if side == "PRECEDING" else distance.value
+    offset = -number if side == "PRECEDING" else number
     return (FrameBound.OFFSET, offset) if offset else (FrameBound.CURRENT, 0)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from corollary.core.functors.catalog import is_strict
-from corollary.core.functors.holistic import ARGUMENTS
+from corollary.core.functors.holistic import ARGUMENTS, HOLISTIC
 from corollary.core.logic import (
     AggregateTerm,
     Atom,
@@ -167,7 +167,14 @@ class Groups:
             for term, expression in zip(arguments, call.arguments, strict=True)
         ]
         source: Projection | None = EVERY_ROW
-        if call.is_distinct:
+        if HOLISTIC[call.name].is_open:  # the order is that of FROM
+            columns += [
+                self._column("place", term, term.type)
+                for number in self.rows.sources
+                for term in self.lowering.columns[number]
+                if isinstance(term, Variable) and term.type is not None
+            ]
+        elif call.is_distinct:
             source = tuple(dict.fromkeys(columns))
         elif (copies := self.rows.count_term()) is not None:
             columns.append(self._column("copies", copies, NUMBER))

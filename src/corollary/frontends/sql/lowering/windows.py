@@ -10,6 +10,7 @@ order of a window leaves equal. Where it leaves none, those that nothing needs a
 from collections.abc import Sequence
 from dataclasses import replace
 
+from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import (
     Atom,
     Comparison,
@@ -26,6 +27,7 @@ from corollary.core.windows import (
     FRAMED_AGGREGATES,
     FRAMED_VALUES,
     NEIGHBOURS,
+    ORDERED_AGGREGATES,
     RANKS,
     RUNNING,
     WHOLE,
@@ -58,6 +60,7 @@ class _Call:
     arguments: tuple[Variable, ...]
     partition: tuple[Variable, ...]
     order: tuple[Variable, ...]
+    bounds: tuple[Variable | None, ...]
 
 
 def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
@@ -73,6 +76,7 @@ def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
             tuple(bound(each, "value") for each in _column_arguments(call)),
             tuple(bound(each, "part") for each in call.partition),
             tuple(bound(each.expression, "place") for each in call.order),
+            tuple(None if each is None else bound(each, "bound") for each in _bounds(call)),
         )
         for call in calls_in(select.columns, WindowCall)
         if isinstance(call, WindowCall)
@@ -88,6 +92,11 @@ def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
     rows.emit(columns)
     for call, value in zip(calls, values, strict=True):
         body.terms[call.call] = value
+
+
+def _bounds(call: WindowCall) -> tuple[Expression | None, Expression | None]:
+    frame = call.frame
+    return (None, None) if frame is None else (frame.first, frame.last)
 
 
 def _column_arguments(call: WindowCall) -> tuple[Expression, ...]:
@@ -122,12 +131,19 @@ class WindowedRows:
             assert isinstance(distance, int), "the binder asks for a literal"
             name, distance = _forward(name, distance)
             columns = tuple(range(len(call.arguments)))
-            return self._add(call, WindowFunction(name, columns, None, distance), type_)
+            ignores_nulls = call.call.ignores_nulls
+            function = WindowFunction(name, columns, None, distance, ignores_nulls)
+            return self._add(call, function, type_)
         frame = _frame(call.call)
         if name in FRAMED_VALUES:
             distance = constant_of(call.call.arguments[1]) if name == "nth_value" else 1
             assert isinstance(distance, int), "the binder asks for a literal"
-            return self._add(call, WindowFunction(name, (0,), frame, distance), type_)
+            function = WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
+            return self._add(call, function, type_)
+        if name in HOLISTIC:
+            every, parameters = tuple(range(len(call.arguments))), call.call.parameters
+            function = WindowFunction(name, every, frame, parameters=parameters)
+            return self._add(call, function, type_.with_null(nullable=True))
         if name in ("min", "max"):
             return self._add(call, WindowFunction(name, (0,), frame), type_)
         nullable = [each for each in call.arguments if self.body.is_nullable(each)]
@@ -152,7 +168,7 @@ class WindowedRows:
             for variable, item in zip(call.order, call.call.order, strict=True)
         ]
         arguments = [call.arguments[at] for at in function.arguments]
-        return self.add(function, arguments, call.partition, order, type_)
+        return self.add(function, arguments, call.partition, order, type_, bounds=call.bounds)
 
     def add(
         self,
@@ -161,6 +177,8 @@ class WindowedRows:
         partition: Sequence[Variable],
         order: Sequence[tuple[Variable, bool, bool]],
         type_: Type,
+        *,
+        bounds: Sequence[Variable | None] = (),
     ) -> Variable:
         """Return the variable of a function's value.
 
@@ -170,17 +188,23 @@ class WindowedRows:
             partition: those that rows of a partition agree on, but for outer ones.
             order: those that rows are ordered by, whether descending, whether nulls come first.
             type_: of the value.
+            bounds: those that have the values of the order where the frame begins and ends.
         """
         outer = tuple(self.body.outer)
-        terms = (*arguments, *outer, *partition, *(variable for variable, _, _ in order))
+        limits = tuple(each for each in bounds if each is not None)
+        terms = (*arguments, *outer, *partition, *(variable for variable, _, _ in order), *limits)
         given = tuple(dict.fromkeys(self.draft.resolve(each) for each in terms))
         at = {each.name: number for number, each in enumerate(given)}
 
         def place(variable: Variable) -> int:
             return at[self.draft.resolve(variable).name]
 
+        frame = function.frame
+        if frame is not None and limits:
+            first, last = (None if each is None else place(each) for each in bounds)
+            frame = replace(frame, first=first, last=last)
         window = WindowExpression(
-            replace(function, arguments=tuple(map(place, arguments))),
+            replace(function, arguments=tuple(map(place, arguments)), frame=frame),
             tuple(map(place, (*outer, *partition))),
             tuple(OrderColumn(place(each), *how) for each, *how in order),
         )
@@ -192,14 +216,16 @@ class WindowedRows:
     def has_ties(self, call: _Call) -> bool:
         """Whether rows that are equal in partition and order may differ in their values."""
         function = WindowFunction(call.call.name, (), self._framed(call.call))
-        if not tells_peers_apart(function):
+        is_ordered = bool(call.order) or call.call.name not in ORDERED_AGGREGATES
+        if not (is_ordered and tells_peers_apart(function)):
             return False
         names = {each.name for each in (*call.partition, *call.order, *self.body.outer)}
         witnesses = {each.name for each in self.body.witnesses}
         return bool(self.body.counts) or not self.body.known.determines(names, witnesses)
 
     def _framed(self, call: WindowCall) -> RowFrame | None:
-        return _frame(call) if call.name in (*FRAMED_AGGREGATES, *FRAMED_VALUES, "avg") else None
+        is_framed = call.name in (*FRAMED_AGGREGATES, *FRAMED_VALUES, "avg")
+        return _frame(call) if is_framed else None
 
     # --- rules -----------------------------------------------------------------------------------
 

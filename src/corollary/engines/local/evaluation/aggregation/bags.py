@@ -42,6 +42,7 @@ class Bag:
         columns: the codes of each column, and their type.
         parameters: the constants of the aggregate.
         type: of the result.
+        is_ordered: whether rows of a group are in an order, which decides between equal ones.
     """
 
     owners: Codes
@@ -51,6 +52,7 @@ class Bag:
     parameters: tuple[Value, ...]
     type: Type
     dictionary: Dictionary
+    is_ordered: bool = False
 
     def values(self, at: int) -> Any:
         """Return the values of a column."""
@@ -73,6 +75,8 @@ def holistic(
     sizes: Codes,
     type_: Type,
     dictionary: Dictionary,
+    *,
+    is_ordered: bool = False,
 ) -> Codes:
     """Return the code of each group's value, 0 (null) if it has none.
 
@@ -82,6 +86,7 @@ def holistic(
         sizes: the number of rows of each group.
         type_: of the result.
         dictionary: for codes and values.
+        is_ordered: whether the rows of a group are in the order of a window.
     """
     assert accumulator.value is not None
     kernel, needed = _KERNELS[accumulator.operator]
@@ -107,6 +112,7 @@ def holistic(
             accumulator.parameters,
             type_,
             dictionary,
+            is_ordered,
         )
         result[places] = kernel(bag)
     return result
@@ -172,8 +178,21 @@ def _mode(bag: Bag) -> Codes:
 
 def _choose(is_greatest: bool, bag: Bag) -> Codes:
     """Return the second value where the first is the greatest or the least."""
-    order = np.lexsort((bag.ranks(1), bag.ranks(0), bag.owners))
+    places = np.arange(len(bag.owners))
+    others = (places if is_greatest else -places) if bag.is_ordered else bag.ranks(1)
+    order = np.lexsort((others, bag.ranks(0), bag.owners))
     at = np.append(bag.begins[1:], len(order)) - 1 if is_greatest else bag.begins
+    return bag.columns[1][0][order[at]]
+
+
+def _end_row(is_last: bool, bag: Bag) -> Codes:
+    """Return the second value of the first or last row by the columns after it."""
+    (ignores_nulls,) = bag.parameters
+    keys = [bag.ranks(at) for at in range(len(bag.columns) - 1, 1, -1)]
+    if ignores_nulls:
+        keys.append((bag.columns[1][0] == 0) != is_last)
+    order = np.lexsort((*keys, bag.owners))
+    at = np.append(bag.begins[1:], len(order)) - 1 if is_last else bag.begins
     return bag.columns[1][0][order[at]]
 
 
@@ -183,7 +202,9 @@ def _join_texts(bag: Bag) -> Codes:
     texts = bag.values(0)
     assert isinstance(texts, Texts)
     keys = -bag.ranks(1) if is_descending else bag.ranks(1)
-    order = np.lexsort((bag.ranks(0), keys, bag.owners))
+    order = np.arange(len(bag.owners))
+    if not bag.is_ordered:
+        order = np.lexsort((bag.ranks(0), keys, bag.owners))
     rows = order.repeat(bag.weights[order])
     ends = np.cumsum(np.add.reduceat(bag.weights, bag.begins))
     lists = pa.LargeListArray.from_arrays(pa.array(np.append(0, ends)), texts.take(rows).array)
@@ -192,10 +213,12 @@ def _join_texts(bag: Bag) -> Codes:
 
 
 def _collect(is_set: bool, bag: Bag) -> Codes:
-    """Return the values of a group as an array in their order."""
+    """Return the values of a group as an array in their order; in that of rows if they have one."""
     codes, type_ = bag.columns[0]
     ranks = bag.ranks(0)
-    rows = np.lexsort((ranks, bag.owners))
+    rows = np.arange(len(ranks))
+    if is_set or not bag.is_ordered:
+        rows = np.lexsort((ranks, bag.owners))
     if is_set:
         rows = rows[first_mask(bag.owners[rows]) | first_mask(ranks[rows])]
     else:
@@ -220,6 +243,8 @@ _KERNELS: dict[str, tuple[Callable[[Bag], Codes], int]] = {
     "mode": (_mode, 1),
     "max_by": (partial(_choose, True), 1),
     "min_by": (partial(_choose, False), 1),
+    "first": (partial(_end_row, False), 1),
+    "last": (partial(_end_row, True), 1),
     "listagg": (_join_texts, 1),
     "collect_list": (partial(_collect, False), 1),
     "collect_set": (partial(_collect, True), 1),

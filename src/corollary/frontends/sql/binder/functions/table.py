@@ -31,7 +31,6 @@ FUNCTIONS: dict[str, SqlFunction] = {
 
 _RANDOM = ("has another value each time", "compute it outside, and insert it")
 _CLOCK = ("changes while nothing else does", "use `current_date`, the day that `--today` sets")
-_ORDER = ("depends on the order of rows, which have none", "use `min` or `max`")
 _LIST = ("would be a value that no column can hold", "keep an array, or one row for each part")
 _STATE = ("tells about the session, not about the data", "leave it out")
 _MIXED = (
@@ -55,7 +54,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
-    **dict.fromkeys(("first", "last", "any_value", "first_value", "last_value"), _ORDER),
     **dict.fromkeys(("map", "struct", "named_struct", "inline", "transform"), _LIST),
     "approx_count_distinct": _APPROXIMATE,
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _QUANTILE),
