@@ -76,3 +76,15 @@ def own_memory(process: int | None = None) -> int:
         return 0
     resident, shared = map(int, numbers.split()[1:3])
     return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def reserved_memory() -> int:
+    """Return the bytes of data that this process has reserved, used or not, as `RLIMIT_DATA` counts.
+
+    Where that cannot be found out, it is 0.
+    """
+    try:
+        numbers = os.pread(_statm(os.getpid()), STATM_BYTES, 0)
+    except OSError:  # the system has no such files
+        return 0
+    return int(numbers.split()[5]) * os.sysconf("SC_PAGE_SIZE")

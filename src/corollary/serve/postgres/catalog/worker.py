@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from corollary.core.machine import reserved_memory
 from corollary.serve.answers import Answer
 from corollary.serve.postgres.catalog.database import CatalogDatabase
 from corollary.serve.postgres.catalog.process import PLACES
@@ -28,7 +29,7 @@ from corollary.serve.processes.channel import Channel, Frame, answer_frame
 CATALOGS_MAX = 8
 """How many catalogs are kept."""
 MEMORY_BYTES = 1 << 30
-"""The data of the process; a query has less, `database.MEMORY_LIMIT`."""
+"""The data of the process beyond what it reserves at start; a query has less, `MEMORY_LIMIT`."""
 
 CatalogKey = tuple[str, str, tuple[object, ...]]
 
@@ -110,7 +111,9 @@ def main(descriptor: int) -> None:
     """Answer queries until the socket ends."""
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever stops the server ends the socket
         signal.signal(number, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    # Arrow's allocator reserves 1 GiB on some systems, which may never be used.
+    most = reserved_memory() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     status = 1
     try:
         channel = Channel(socket.socket(fileno=descriptor))
