@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,8 @@ from corollary.core.records.arrays import (
 from corollary.core.types import Kind, Type
 from corollary.core.values import from_stored, to_stored
 from corollary.data_class import dataclass
+
+ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 _NO_TEXT = pa.nulls(1, pa.large_string())[0]
 _NAN, _ZERO = fixed_array(np.array([math.nan, 0.0]), pa.float64())
@@ -141,7 +143,7 @@ def canonical_floats(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(column), _NAN, pc.add(column, _ZERO))
 
 
-def to_stored_column(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
+def to_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
     """Return a column as it is stored.
 
     >>> from corollary.core.types import BINARY
@@ -162,7 +164,7 @@ def to_stored_column(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray:
     return comparable_column(column)
 
 
-def comparable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def comparable_column(column: ArrowColumn) -> ArrowColumn:
     r"""Return lists and bytes as texts in their order, as they are stored; others as they are.
 
     >>> comparable_column(pa.chunked_array([[[], ["b"], ["a", None]]])).to_pylist()
@@ -171,6 +173,8 @@ def comparable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not is_compared_as_text(column.type):
         return column
     convert = _from_lists if _is_list(column.type) else _from_bytes
+    if isinstance(column, pa.Array):
+        return convert(column)
     return pa.chunked_array([convert(each) for each in column.chunks], pa.large_string())
 
 
@@ -212,9 +216,7 @@ def load_value(value: Any, type_: Type) -> Any:
     return _to_python_column(from_stored_column(column, type_))[0]
 
 
-def from_stored_column(
-    column: pa.Array | pa.ChunkedArray, type_: Type
-) -> pa.Array | pa.ChunkedArray:
+def from_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
     """Return a column of stored values as Arrow has them."""
     if type_.logical is None:
         return column
@@ -231,9 +233,8 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _from_lists(lists: pa.Array) -> pa.Array:
-    values = comparable_column(pa.chunked_array([lists.flatten()]))
     sizes = pc.list_value_length(lists).fill_null(0).cast(pa.int64())
-    pieces = to_pieces(single_array(values))
+    pieces = to_pieces(comparable_column(lists.flatten()))
     texts = join_pieces(offsets_of(fixed_values(sizes, np.int64)), pieces)
     return pc.if_else(lists.is_valid(), texts, _NO_TEXT) if lists.null_count else texts
 

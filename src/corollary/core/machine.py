@@ -79,7 +79,7 @@ def own_memory(process: int | None = None) -> int:
 
 
 def reserved_memory() -> int:
-    """Return the bytes of data that this process has reserved, used or not, as `RLIMIT_DATA` counts.
+    """Return the bytes of data that this process has reserved, used or not: `RLIMIT_DATA`'s.
 
     Where that cannot be found out, it is 0.
     """

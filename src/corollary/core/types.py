@@ -243,7 +243,7 @@ class Type:
     def stored(self) -> "Type":
         """The type as which engines store and compute the values."""
         if self.logical is None:
-            return self
+            return replace(self, bits=0) if self.bits else self
         return replace(self, logical=None, precision=0, element=None)
 
     @property

@@ -44,13 +44,13 @@ def _constant(value: Value, type_: Type) -> Node:
 
         value, type_ = store_value(value, type_), type_.stored
     if value is None:
-        return nodes.cast(exp.Null(), type_.spark_name)
+        return nodes.cast(exp.Null(), type_.stored.spark_name)
     if type_.is_bool:
         return exp.Boolean(this=bool(value))
     if type_.is_symbol:
         # `CAST` keeps sqlglot from escaping the text a second time in nested expressions.
         return nodes.string(str(value))
-    return nodes.cast(nodes.string(format_value(value, type_)), type_.spark_name)
+    return nodes.cast(nodes.string(format_value(value, type_)), type_.stored.spark_name)
 
 
 def _long(value: int) -> Node:
@@ -60,7 +60,7 @@ def _long(value: int) -> Node:
 def _negate_decimal(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
     """The minus sign rounds to 34 digits, a difference does not."""
     nothing = decimal(1, 0)
-    zero = nodes.cast(nodes.string("0"), nothing.spark_name)
+    zero = nodes.cast(nodes.string("0"), nothing.stored.spark_name)
     return _decimals("-", exp.Sub).lower([zero, *arguments], [nothing, *types], result)
 
 
@@ -74,7 +74,7 @@ def _decimals(name: str, kind: OperatorKind) -> SqlTemplate:
             digits = most_digits(name, types, result.scale)
         if digits > DECIMAL_MAX_DIGITS:
             raise NotExactError(f"`{name}` of {types[0]} and {types[1]} has no exact form in SQL")
-        return nodes.try_cast(nodes.binary(kind, *arguments), result.spark_name)
+        return nodes.try_cast(nodes.binary(kind, *arguments), result.stored.spark_name)
 
     return SqlTemplate(lower, is_fallible=True)
 
@@ -118,12 +118,12 @@ def _halves(value: Node) -> tuple[Node, Node]:
 
 
 def _sum_of_unsigned(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
-    zero = nodes.cast(nodes.string("0"), source.spark_name)
+    zero = nodes.cast(nodes.string("0"), source.stored.spark_name)
     wide = f"DECIMAL({SUMMED_DIGITS_MAX},0)"
     total = nodes.call("COALESCE", nodes.call("SUM", nodes.cast(value, wide)), zero)
-    most = nodes.cast(nodes.string(str(2**64 - 1)), source.spark_name)
+    most = nodes.cast(nodes.string(str(2**64 - 1)), source.stored.spark_name)
     fits = nodes.binary(exp.LTE, total, most)
-    return nodes.case((fits, nodes.cast(total, source.spark_name))), None
+    return nodes.case((fits, nodes.cast(total, source.stored.spark_name))), None
 
 
 def _words(value: Node, source: Type) -> list[Node]:
@@ -149,14 +149,15 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
 
 def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """A sum of long decimals that has more than 38 digits on the way is not exact."""
-    zero = nodes.cast(nodes.string("0"), result.spark_name)
+    zero = nodes.cast(nodes.string("0"), result.stored.spark_name)
     if source.precision <= SUMMED_DIGITS_MAX:
         total = nodes.call("SUM", nodes.cast(value, f"DECIMAL({SUMMED_DIGITS_MAX},{source.scale})"))
-        return nodes.try_cast(nodes.call("COALESCE", total, zero), result.spark_name), None
+        return nodes.try_cast(nodes.call("COALESCE", total, zero), result.stored.spark_name), None
     total = nodes.call("TRY_SUM", value)
     has_none = nodes.binary(exp.EQ, nodes.call("COUNT", value), _long(0))
     inexact = nodes.every([nodes.negated(has_none), nodes.is_null(total)])
-    return nodes.case((has_none, zero), default=nodes.try_cast(total, result.spark_name)), inexact
+    fitted = nodes.try_cast(total, result.stored.spark_name)
+    return nodes.case((has_none, zero), default=fitted), inexact
 
 
 _DECIMAL_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}

@@ -18,8 +18,12 @@ from corollary.errors import EvaluationError, InputError
 from support.figures import FIGURES
 from support.sql.spark_values import edge_session, is_near
 
+SORTED = "Spark's elements are in the order of rows, here they are sorted"
+FIRST = "Spark takes the row that comes first, here it is the least one"
 DIFFERENT = {
     "mode": "Spark takes any of the most frequent values",
+    **dict.fromkeys(("array_agg", "collect_list"), SORTED),
+    **dict.fromkeys(("any_value", "first", "first_value", "last", "last_value"), FIRST),
 }
 """Functions whose examples may have other values, and why."""
 
@@ -82,7 +86,9 @@ def answers_there(spark: Any, queries: Iterable[str]) -> dict[str, pa.Table | st
 
 
 def type_text(type_: pa.DataType) -> str:
-    """Return a type; all integers are alike, as texts are."""
+    """Return a type; all integers are alike, as texts are, and what elements may be is not told."""
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"list of {type_text(type_.value_type)}"
     if pa.types.is_integer(type_):
         return "integer"
     return str(type_).removeprefix("large_")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from corollary.core.arrow import ArrowColumn
 from corollary.core.logic import Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.data_class import dataclass
 from corollary.engines.spark.bulk.spark_columns import (
-    ArrowColumn,
     ToQueryColumns,
     from_spark,
     place_rows,

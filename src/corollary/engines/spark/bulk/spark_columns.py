@@ -5,12 +5,18 @@ there, `unit`, which is always true. Of relations in partitions, tasks read the 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, canonical_floats, from_stored_column, to_stored_column
+from corollary.core.arrow import (
+    ArrowColumn,
+    arrow_type,
+    canonical_floats,
+    from_stored_column,
+    to_stored_column,
+)
 from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
@@ -24,8 +30,6 @@ from corollary.sqlgen.spark_dialect import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NUMBER_COLUMN = "number"
 
