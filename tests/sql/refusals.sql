@@ -34,6 +34,15 @@ CREATE VIEW v AS SELECT k, COUNT(*) OVER (ORDER BY b RANGE BETWEEN «INTERVAL 1 
 
 CREATE VIEW v AS SELECT id, COUNT(*) OVER (ORDER BY price RANGE BETWEEN «0.125 PRECEDING AND CURRENT ROW) AS x FROM item;
 
+-- windows of time
+CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY «window(at, '1 month');
+
+CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY «window(at, '1 hour', '2 hours');
+
+CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY window(at, '1 hour'), «window(at, '1 day');
+
+CREATE VIEW v AS SELECT COUNT(*) AS c FROM item GROUP BY «session_window(at, '1 hour');
+
 -- what is approximate, where there is something exact
 CREATE VIEW v AS SELECT a, «approx_percentile(b, 0.5) AS x FROM u GROUP BY a;
 

@@ -45,3 +45,11 @@ CREATE VIEW near_items AS SELECT id, COUNT(*) OVER (ORDER BY price RANGE BETWEEN
 -- months have their own lengths; over groups
 -- duckdb: SELECT day, SUM(q) OVER (ORDER BY day RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW) AS s FROM (SELECT day, SUM(qty) AS q FROM sale GROUP BY day)
 CREATE VIEW near_months AS SELECT day, SUM(SUM(qty)) OVER (ORDER BY day RANGE BETWEEN INTERVAL '1' MONTH PRECEDING AND CURRENT ROW) AS s FROM sale GROUP BY day;
+
+-- groups by time; in backquotes for the parser of the tests
+-- duckdb: SELECT time_bucket(INTERVAL '36 hours', "at", TIMESTAMP '1970-01-01 06:00:00') AS s, time_bucket(INTERVAL '36 hours', "at", TIMESTAMP '1970-01-01 06:00:00') + INTERVAL '36 hours' AS e, COUNT(*) AS c, SUM(qty) AS q FROM item WHERE "at" IS NOT NULL GROUP BY ALL
+CREATE VIEW hours AS SELECT window.start AS s, window.end AS e, COUNT(*) AS c, SUM(qty) AS q FROM item GROUP BY `window`(at, '36 hours', '36 hours', '6 hours');
+
+-- windows of time that overlap, beside other keys
+-- duckdb: SELECT name, time_bucket(INTERVAL '12 hours', "at", TIMESTAMP '1970-01-01') - i * INTERVAL '12 hours' AS start, MAX(id) AS m FROM item, (VALUES (0), (1), (2)) v (i) WHERE "at" < time_bucket(INTERVAL '12 hours', "at", TIMESTAMP '1970-01-01') - i * INTERVAL '12 hours' + INTERVAL '30 hours' GROUP BY ALL HAVING start < TIMESTAMP '2026-02-01'
+CREATE VIEW overlapping_hours AS SELECT name, window.start, MAX(id) AS m FROM item GROUP BY name, `window`(at, '30 hours', '12 hours') HAVING window.start < TIMESTAMP '2026-02-01';

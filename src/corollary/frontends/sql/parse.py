@@ -425,7 +425,7 @@ _LEVELS = ("MAX", "RECURSION", "LEVEL")
 
 
 def _with_names(tokens: Sequence[Token]) -> list[Token]:
-    """Return tokens in which `all` of `SELECT all, 2` is a name: no value comes after it.
+    """Return tokens in which `all` of `SELECT all, 2` and `window` of `window(t)` are names.
 
     `MAX RECURSION LEVEL n` is left out, which only says when Spark gives a recursion up.
     """
@@ -437,16 +437,19 @@ def _with_names(tokens: Sequence[Token]) -> list[Token]:
             del found[at : at + 4]
     for at in range(1, len(found)):
         after = found[at + 1].token_type if at + 1 < len(found) else TokenType.SEMICOLON
+        if found[at].token_type is TokenType.WINDOW and after is TokenType.L_PAREN:
+            found[at] = _as_name(found[at])
         before = [each.token_type for each in found[max(0, at - 2) : at]]
         is_first = before[-1] is TokenType.SELECT or (
             before[0] is TokenType.SELECT and before[-1] in _QUANTIFIERS
         )
         if is_first and found[at].token_type in _QUANTIFIERS and after in (*_ENDS, TokenType.ALIAS):
-            word = found[at]
-            found[at] = Token(
-                TokenType.VAR, word.text, word.line, word.col, word.start, word.end, word.comments
-            )
+            found[at] = _as_name(found[at])
     return found
+
+
+def _as_name(word: Token) -> Token:
+    return Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end, word.comments)
 
 
 _DIRECTIONS = frozenset({TokenType.ASC, TokenType.DESC})
@@ -457,7 +460,9 @@ def _check_neighbours(tokens: list[Token], file: SourceFile) -> None:
     for token, following in zip_longest(tokens, tokens[1:]):
         kind = token.token_type
         if kind is TokenType.PIPE_GT:
-            _refuse(file, token.start, token.end + 1, "The pipe syntax is not supported.")
+            message = "The pipe syntax is not supported."
+            span = span_between(file, token.start, token.end + 1)
+            raise InputError.of("C1300", message, span, "write a SELECT around another one")
         if following is None:
             is_wrong = kind is TokenType.COMMA
         elif kind is TokenType.COMMA:

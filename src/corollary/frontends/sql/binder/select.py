@@ -19,6 +19,7 @@ from corollary.frontends.sql.binder.names import near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
+from corollary.frontends.sql.binder.time_windows import without_time_windows
 from corollary.frontends.sql.binder.values.conversions import column_type, integer
 from corollary.frontends.sql.binder.windows import (
     chosen_by_windows,
@@ -252,6 +253,7 @@ def bind_select(
     read_query: QueryReader,
 ) -> BoundSelect:
     """Return a block; `around` is its scope before its sources are known."""
+    node, order = without_time_windows(node, order, session)
     node = without_generators(node, session)
     session.check(node, *CLAUSES)
     source, scope = SourceBinder(session, around, read_query).bind_from(node)

@@ -55,6 +55,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
     **dict.fromkeys(("map", "struct", "named_struct", "inline", "transform"), _LIST),
+    "session_window": (
+        "has no bound that one row tells",
+        "number the sessions by a sum over `lag(t)`, as docs/sql.md shows, and group by them",
+    ),
     "approx_count_distinct": _APPROXIMATE,
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _QUANTILE),
     **dict.fromkeys(("approx_top_k", "count_min_sketch", "histogram_numeric"), _SKETCH),

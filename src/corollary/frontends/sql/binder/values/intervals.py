@@ -21,6 +21,7 @@ from corollary.core.types import (
     NUMERIC,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    Kind,
     Type,
     decimal,
     interval,
@@ -112,6 +113,16 @@ def _several(text: str) -> _Amount | None:
             return None
         total, at = ((total[0] if total else 0) + found[0], type_), part.end()
     return total
+
+
+def microseconds_of(text: str) -> int | None:
+    """Return the microseconds of `1 hour 30 minutes`; None for months and other texts.
+
+    >>> microseconds_of("1 second"), microseconds_of("1 month")
+    (1000000, None)
+    """
+    found = _several(text)
+    return found[0] if found is not None and found[1].logical_kind is Kind.DURATION else None
 
 
 def _one(sign: str, whole: str, fraction: str | None, unit: str) -> _Amount | None:
