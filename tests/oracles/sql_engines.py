@@ -40,6 +40,7 @@ ARROW = {
     "STRING": pa.string(),
     "BINARY": pa.binary(),
     "DOUBLE": pa.float64(),
+    "FLOAT": pa.float32(),
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import corollary
 from corollary.core.arrow import from_stored_column, to_stored_column
-from corollary.core.types import BINARY
+from corollary.core.types import BINARY, FLOAT32
 from corollary.core.values import value_from_json, value_to_json
 from corollary.errors import InputError
 from corollary.serve.postgres.encoding import text_column
@@ -100,6 +101,66 @@ def test_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with corollary.open("w") as database:
         assert sorted(database.relation("p").rows()) == ARRAYS
         assert database.sql("SELECT max(b), count(DISTINCT b) FROM p").rows() == [((2**62, -1), 3)]
+
+
+SINGLES = [
+    (1, 0.1),
+    (2, None),
+    (3, 0.0),
+    (4, math.inf),
+    (5, 2.0**24),
+    (6, 3.4028234663852886e38),
+    (7, 2.0**-149),
+]
+
+
+def test_floats_of_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*SINGLES, strict=True))
+    table = pa.table({"k": keys, "b": pa.array(values, pa.float32())})
+    rows = [tuple(each.values()) for each in table.to_pylist()]
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table)
+    texts = {math.inf: "inf", None: None}
+    lines = [json.dumps({"k": k, "b": texts.get(b, b)}) for k, b in SINGLES]
+    Path("j.jsonl").write_text("\n".join(lines))
+    pairs = [(k, "" if b is None else str(b)) for k, b in SINGLES]
+    Path("c.csv").write_text("k,b\n" + "".join(f"{k},{b}\n" for k, b in pairs))
+    constant = ".decl one(b: float32)\none(to_float32(0.1)) :- true.\n"
+    Path("program.dl").write_text(PROGRAM.replace("binary", "float32") + constant)
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == rows, name
+        with database.transaction() as transaction:  # what is no float of 32 bits is rounded
+            transaction.insert("p", [(8, 0.1)])
+        assert database.sql("SELECT k FROM p WHERE b = 0.1F ORDER BY k").rows() == [(1,), (8,)]
+        assert database.sql("SELECT k FROM p WHERE b = :b", b=0.1).rows() == []
+        with database.transaction() as transaction:
+            transaction.delete("p", [(8, 0.1)])
+        for bad in (
+            [(9, 1e39)],
+            pa.table({"k": [9], "b": [1e39]}),
+            pa.table({"k": [9], "b": [2**24 + 1]}),
+        ):
+            with (
+                pytest.raises(InputError, match=r"range|digits"),
+                database.transaction() as changes,
+            ):
+                changes.insert("p", bad)
+        shown = database.sql("SELECT CAST(b AS STRING) AS b FROM p WHERE k IN (1, 7)").rows()
+        assert sorted(shown) == [("0.1",), ("1.4E-45",)]
+        database.publish()
+    published = DeltaTable("w/tables/v").to_pyarrow_table()
+    assert published.schema.field("b").type == pa.float32()
+    assert sorted((each["k"], each["b"]) for each in published.to_pylist()) == rows
+    with corollary.open("w", engine="local") as database:
+        assert database.relation("one").rows() == [rows[0][1:]]
+        assert json.loads(json.dumps(value_to_json(rows[0][1], FLOAT32))) == 0.1
+    assert text_column(table["b"].combine_chunks(), "UTC")[0].as_py() == "0.1"
+    Path("c.csv").write_text("k,b\n1,1e39\n")
+    with corollary.open("w") as database, pytest.raises(InputError, match="range for float32"):
+        database.run("program.dl")
 
 
 LOCAL_TIMES = [

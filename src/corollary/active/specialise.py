@@ -29,6 +29,7 @@ from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs, flip_signs
 from corollary.core import logic
 from corollary.core.program import ActiveRules, NormalProgram, marked_name
 from corollary.core.states import CHANGES, State
+from corollary.core.types import Kind
 
 
 class _Use(NamedTuple):
@@ -244,7 +245,7 @@ def _equations(rule: logic.Rule) -> Mapping[str, logic.Constant]:
                 and variable.type is not None
                 and constant.type is not None
                 and variable.type.with_null(False) == constant.type.with_null(False)
-                and not variable.type.is_float
+                and variable.type.kind is not Kind.FLOAT
             ):
                 found.setdefault(variable.name, constant)
     return found

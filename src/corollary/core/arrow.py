@@ -5,6 +5,7 @@
 | symbol                     | string                    | str                             |
 | number, unsigned           | int64, uint64             | int                             |
 | float                      | float64                   | float; no -0.0, one NaN         |
+| float32                    | float32                   | the same, rounded               |
 | decimal(p,s)               | decimal128(p, s)          | Decimal with exponent -s        |
 | bool                       | bool                      | bool                            |
 | date                       | date32                    | date                            |
@@ -49,7 +50,7 @@ from corollary.core.records.arrays import (
     to_pieces,
 )
 from corollary.core.types import Kind, Type
-from corollary.core.values import from_stored, to_stored
+from corollary.core.values import from_stored, to_float32, to_stored
 from corollary.data_class import dataclass
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -140,7 +141,8 @@ def to_python(table: pa.Table) -> list[tuple[Value, ...]]:
 
 def canonical_floats(column: pa.Array) -> pa.Array:
     """Return a float column with 0.0 for -0.0 and one NaN for all."""
-    return pc.if_else(pc.is_nan(column), _NAN, pc.add(column, _ZERO))
+    nan, zero = (each.cast(column.type) for each in (_NAN, _ZERO))
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
 
 
 def to_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
@@ -202,6 +204,8 @@ def store_value(value: Any, type_: Type) -> Any:
     >>> load_value(store_value((1, None), array_of(NUMBER)), array_of(NUMBER))
     (1, None)
     """
+    if type_.is_float32 and value is not None:
+        return to_float32(value)
     if not type_.is_array or value is None:
         return to_stored(value)
     column = pa.chunked_array([python_array([value], arrow_type(type_))])

@@ -32,6 +32,7 @@ NUMPY_TYPES: dict[pa.DataType, Any] = {
     pa.int32(): np.int32,
     pa.int64(): np.int64,
     pa.uint64(): np.uint64,
+    pa.float32(): np.float32,
     pa.float64(): np.float64,
 }
 """The NumPy types of numbers."""

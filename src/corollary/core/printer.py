@@ -365,7 +365,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
         case Decimal():
             return _fraction(str(value))
         case float():
-            return _fraction(repr(value))
+            written = _fraction(repr(value))
+            return f"to_float32({written})" if type_ is not None and type_.is_float32 else written
         case str():
             if type_ is not None and type_.record is not None:
                 return print_record(value, type_.record, SCALARS, print_value)

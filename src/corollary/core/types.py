@@ -17,6 +17,7 @@ class Kind(StrEnum):
     NUMBER = "number"
     UNSIGNED = "unsigned"
     FLOAT = "float"
+    FLOAT32 = "float32"
     DECIMAL = "decimal"
     BOOL = "bool"
     DATE = "date"
@@ -100,6 +101,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
     ),
     Kind.FLOAT: TypeSpec(
         (float, int), "double", "float64", "DOUBLE", "DOUBLE", "DOUBLE", "REAL", "float8"
+    ),
+    Kind.FLOAT32: TypeSpec(
+        (float, int),
+        "float",
+        "float32",
+        "FLOAT",
+        "FLOAT",
+        sqlite="REAL",
+        postgres="float4",
+        stored=Kind.FLOAT,
     ),
     Kind.DECIMAL: TypeSpec(
         (Decimal, int),
@@ -298,6 +309,11 @@ class Type:
         return self.logical_kind is Kind.FLOAT
 
     @property
+    def is_float32(self) -> bool:
+        """Whether it is `float32`, null or not."""
+        return self.logical is Kind.FLOAT32
+
+    @property
     def is_decimal(self) -> bool:
         """Whether it is `decimal`, null or not."""
         return self.logical_kind is Kind.DECIMAL
@@ -425,6 +441,7 @@ INTEGERS = {f"int{bits}": Type(Kind.NUMBER, bits=bits) for bits in INTEGER_NAMES
 """The types of integers of SQL, which are numbers to rules."""
 UNSIGNED = Type(Kind.UNSIGNED)
 FLOAT = Type(Kind.FLOAT)
+FLOAT32 = Type(Kind.FLOAT32)
 BOOL = Type(Kind.BOOL)
 DATE = Type(Kind.DATE)
 TIMESTAMP = Type(Kind.TIMESTAMP)
@@ -434,6 +451,8 @@ DURATION = Type(Kind.DURATION)
 MONTHS = Type(Kind.MONTHS)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
+SQL_NUMERIC = NUMERIC | {Kind.FLOAT32}
+"""The kinds that are numbers in SQL; rules compute with floats of 32 bits as floats."""
 
 
 def array_of(element: Type) -> Type:

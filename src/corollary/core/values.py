@@ -6,6 +6,8 @@
 | number    | `-7`                            | `+7`, `007`, `0x1f`, `0b101`                    |
 | unsigned  | `7`                             | the same                                        |
 | float     | `1.0`, `1e+16`, `nan`, `-inf`   | `1e5`, `.5`, `1.`, `+1.0`, `Infinity`           |
+| float32   | the same, of the fewest digits  |                                                 |
+|           | that mean it: `0.1`             |                                                 |
 | decimal   | `12.50` (all digits of scale)   | fewer digits, more zeros                        |
 | bool      | `true`, `false`                 |                                                 |
 | date      | `2026-11-15`                    |                                                 |
@@ -26,6 +28,7 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 | type   | stored as | the stored value                                                   |
 |--------|-----------|--------------------------------------------------------------------|
 | timestamp_ntz | timestamp | the moment at which clocks in UTC show it |
+| float32 | float   | itself                                                             |
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 | duration | number  | its microseconds                                                   |
 | months | number    | the number of months, which Arrow and Python have, too             |
@@ -37,6 +40,8 @@ import binascii
 import json
 import math
 import re
+import struct
+from array import array
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -78,6 +83,9 @@ def format_value(value: Value, type_: Type) -> str:
         case Kind.FLOAT:
             assert isinstance(value, int | float | Decimal)
             return repr(canonical_float(float(value)))
+        case Kind.FLOAT32:
+            assert isinstance(value, int | float | Decimal)
+            return repr(canonical_float(shortest_float32(float(value))))
         case Kind.DECIMAL:
             assert isinstance(value, int | Decimal)
             return f"{Decimal(value) or Decimal(0):.{type_.scale}f}"
@@ -122,7 +130,7 @@ def parse_value(text: str, type_: Type) -> Value:
             return _integer(text, type_, NUMBER_RANGE)
         case Kind.UNSIGNED:
             return _integer(text, type_, UNSIGNED_RANGE)
-        case Kind.FLOAT:
+        case Kind.FLOAT | Kind.FLOAT32:
             return _float(text, type_)
         case Kind.DECIMAL:
             return _decimal(text, type_)
@@ -158,6 +166,45 @@ def canonical_float(value: float) -> float:
     """Return the one representative of the floats that we hold equal: 0.0 for -0.0, one NaN."""
     # Adding 0.0 turns -0.0 into 0.0 and changes no other value.
     return math.nan if math.isnan(value) else value + 0.0
+
+
+def to_float32(value: float) -> float:
+    """Return the nearest float of 32 bits, which is infinite for one that is too large.
+
+    >>> to_float32(0.1), to_float32(1e39)
+    (0.10000000149011612, inf)
+    """
+    return array("f", [value])[0]
+
+
+def read_float32(text: str) -> float:
+    """Return the float of 32 bits that is nearest to the number of a text.
+
+    >>> text = "1.00000017881393432617187499"  # less than half way between two of them
+    >>> read_float32(text), to_float32(float(text))
+    (1.0000001192092896, 1.000000238418579)
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        return value
+    # Of the two floats around the number, the one whose last bit is set: rounded once more, it
+    # becomes what the number would.
+    exact, is_odd = Decimal(text), struct.pack("<d", value)[0] & 1
+    if exact != Decimal(value) and not is_odd:
+        value = math.nextafter(value, math.inf if exact > Decimal(value) else -math.inf)
+    return to_float32(value)
+
+
+def shortest_float32(value: float) -> float:
+    """Return the float whose digits are the fewest that mean one of 32 bits, as Java has them.
+
+    >>> shortest_float32(to_float32(0.1)), shortest_float32(to_float32(1e-45))
+    (0.1, 1.4e-45)
+    """
+    from numpy import float32  # commands that show no values go without NumPy
+
+    two_digits = float(f"{value:.1e}")
+    return two_digits if to_float32(two_digits) == value else float(str(float32(value)))
 
 
 def decimal_value(integer: int, scale: int) -> Decimal:
@@ -251,6 +298,8 @@ def is_value(value: Any, type_: Type) -> bool:
             return low <= amount <= high and not amount % unit_of(type_.fields)
         case Kind.DECIMAL:
             return is_decimal(Decimal(value), type_)
+        case Kind.FLOAT32:  # one that is no float of 32 bits is rounded
+            return math.isfinite(to_float32(value)) or not math.isfinite(value)
         case Kind.TIMESTAMP:
             return getattr(value, "tzinfo", None) is not None
         case Kind.TIMESTAMP_NTZ:
@@ -344,7 +393,7 @@ def _float(text: str, type_: Type) -> float:
         return canonical_float(float(text))
     if not _FLOAT.fullmatch(text):
         raise ValueError(_no_value(text, type_))
-    value = float(text)
+    value = read_float32(text) if type_.is_float32 else float(text)
     if math.isinf(value):
         raise ValueError(_out_of_range(text, type_))
     return canonical_float(value)
@@ -433,6 +482,8 @@ def value_to_json(value: Value, type_: Type) -> Any:
         return [value_to_json(each, type_.element) for each in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if type_.is_float32 and isinstance(value, float):
+        value = shortest_float32(value)
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     return value if is_number and not type_.is_interval else format_value(value, type_)
 
@@ -452,7 +503,7 @@ def value_from_json(value: Any, type_: Type) -> Value:
         return tuple(value_from_json(each, element) for each in value)
     if isinstance(value, str) and not type_.is_symbol:
         return parse_value(value, type_)
-    if type_.is_float and value is not None:
-        return float(value)  # JSON has 1 for 1.0
+    if type_.kind is Kind.FLOAT and value is not None:  # JSON has 1 for 1.0
+        return to_float32(value) if type_.is_float32 else float(value)
     found: Value = value
     return found

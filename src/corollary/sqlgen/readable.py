@@ -87,7 +87,7 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
         case Decimal():
             text, kind = str(value), type_ or Type(Kind.DECIMAL)
         case float():
-            text, kind = _NOT_FINITE.get(repr(value), repr(value)), FLOAT
+            text, kind = _NOT_FINITE.get(repr(value), repr(value)), type_ or FLOAT
         case _:
             assert_never(value)
     return cast(exp.Literal.string(text), kind, dialect)

@@ -1,3 +1,3 @@
 -- C1362: types that columns do not have
-CREATE TABLE t (a FLOAT, b STRING);
+CREATE TABLE t (a TEXT, b STRING);
 CREATE TABLE u (a VARCHAR(0));

@@ -2,8 +2,6 @@ select cast(d as int) from t
 
 select cast(a as date) from t
 
-select cast(a as float) from t
-
 select cast(a as array<int>) from t
 
 select cast(a as decimal(50, 2)) from t

@@ -71,6 +71,10 @@ CALLS = [
     *("make_timestamp_ntz(2024, i, j, k, 5, p)", "try_make_timestamp_ntz(2024, j, k, 5, 6, p)"),
     *("months_between(v, w, false)", "position(s, t, i)"),
     *(f"get_json_object(s, '{path}')" for path in ("$", "$.a", "$.a[*]", "$[*].a")),
+    *(f"CAST(h AS {each})" for each in ("STRING", "DOUBLE", "DECIMAL(20,5)", "INT", "BOOLEAN")),
+    *(f"CAST({each} AS FLOAT)" for each in "slxpah"),
+    *("round(h, 2)", "round(h, -2)", "nanvl(h, x)", "abs(h)", "floor(h, 1)", "ceil(h)", "h / 3"),
+    *("coalesce(h, i)", "nanvl(h, h)", "mod(h, 0.7F)", "array(h, 1F)", "array_max(array(h, 0.5F))"),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
 ARRAYS = ("array(i, j, NULL, i)", "array(s, t, u, s)", "array(x, y, z)", "array(p, q)")
@@ -146,7 +150,7 @@ def automatic_calls() -> list[str]:
                 names = []
                 for kinds in function.parameters[:count]:
                     of = OF_KIND[kind if kind in kinds else min(kinds, key=list(Kind).index)]
-                    names.append(COLUMNS[of][3][taken[of] % 3])
+                    names.append(COLUMNS[of][3][taken[of] % len(COLUMNS[of][3])])
                     taken[of] += 1
                 calls.append(f"{name}({', '.join(names)})")
     return list(dict.fromkeys(calls))
@@ -343,7 +347,15 @@ FORMS = {
             "abs({DOUBLE})",
             "round({DOUBLE}, 1)",
             "sqrt({DOUBLE})",
+            "({FLOAT} * {FLOAT} / 3)",
+            "CAST({FLOAT} AS DOUBLE)",
         ),
+    ],
+    "FLOAT": [
+        *(f"({{FLOAT}} {sign} {{FLOAT}})" for sign in "+-*%"),
+        *("(- {FLOAT})", "abs({FLOAT})", "round({FLOAT}, 1)", "pmod({FLOAT}, {FLOAT})"),
+        *("CAST({DOUBLE} AS FLOAT)", "CAST({BIGINT} AS FLOAT)", "CAST({DECIMAL} AS FLOAT)"),
+        *("try_cast({STRING} AS FLOAT)", "nanvl({FLOAT}, {FLOAT})", "CAST({BOOLEAN} AS FLOAT)"),
     ],
     "STRING": [
         *("({STRING} || {STRING})", "CAST({BIGINT} AS STRING)", "CAST({DATE} AS STRING)"),

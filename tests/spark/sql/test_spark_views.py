@@ -24,6 +24,7 @@ MAINTAINED = [
     *("layers-layer_union", "strings-likes", "dates-month_arithmetic", "top-top_bag"),
     *("binary-groups_of_bytes", "binary-joined_bytes", "binary-chosen_bytes"),
     *("local_times-grouped_times", "local_times-moved_times"),
+    *("floats-single_groups", "floats-single_arithmetic"),
     *("intervals-span_totals", "intervals-moved_spans"),
     *("statistics-spread_of_copies", "statistics-pairs", "statistics-ends_of_join"),
     *("window_frames-without_nulls", "window_frames-near_items"),

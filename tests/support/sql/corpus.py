@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 import re
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "STRING": ("", "a", "b", "ab", "A", " 2 ", "1", "äb", "a%"),
     "BINARY": (b"", b"a", b"\0", b"a\0", b"\xff", b"\x80", "äb".encode()),
     "DOUBLE": (0.0, 0.5, 1.0, 2.5, -1.75),
+    "FLOAT": tuple(struct.unpack("f", struct.pack("f", each))[0] for each in (0, 0.1, -1.7, 2.5)),
     "BOOLEAN": (True, False),
     "DATE": DATES,
     "TIMESTAMP": tuple(

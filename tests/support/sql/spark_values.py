@@ -76,11 +76,16 @@ MOMENTS = (
     *(datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in range(4)),
     datetime(2024, 2, 29, tzinfo=UTC),
 )
+SINGLES = (
+    *(0.0, 1.0, -1.0, 0.1, -2.5, 2.675, 0.7, 1e-5, 12345.678, 16777216.0, -3.4028234663852886e38),
+    *(float("inf"), float("-inf"), float("nan"), 2.0**-149, 1e10),
+)
 COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
     "STRING": ("STRING", pa.string(), TEXTS, "stu"),
     "INT": ("INT", pa.int32(), INTS, "ijk"),
     "BIGINT": ("BIGINT", pa.int64(), LONGS, "lmn"),
     "DOUBLE": ("DOUBLE", pa.float64(), FLOATS, "xyz"),
+    "FLOAT": ("FLOAT", pa.float32(), SINGLES, "h"),
     "DECIMAL": ("DECIMAL(12,2)", pa.decimal128(12, 2), DECIMALS, "pqr"),
     "BOOLEAN": ("BOOLEAN", pa.bool_(), (True, False), "abc"),
     "DATE": ("DATE", pa.date32(), DAYS, "def"),
@@ -90,6 +95,7 @@ OF_KIND = {
     Kind.SYMBOL: "STRING",
     Kind.NUMBER: "INT",
     Kind.FLOAT: "DOUBLE",
+    Kind.FLOAT32: "FLOAT",
     Kind.DECIMAL: "DECIMAL",
     Kind.BOOL: "BOOLEAN",
     Kind.DATE: "DATE",

@@ -18,6 +18,7 @@ from corollary.core.types import (
     DATE,
     DURATION,
     FLOAT,
+    FLOAT32,
     MONTHS,
     NUMBER,
     PRIMITIVES,
@@ -40,7 +41,9 @@ MISSING = "no value"
 DECIMALS = (decimal(12, 2), decimal(38, 0), decimal(38, 6), decimal(38, 38))
 KINDS: dict[Kind, tuple[Type, ...]] = {
     **{type_.kind: (type_,) for type_ in (NUMBER, UNSIGNED, FLOAT, SYMBOL, BOOL, DATE, TIMESTAMP)},
-    **{type_.logical_kind: (type_,) for type_ in (BINARY, TIMESTAMP_NTZ, DURATION, MONTHS)},
+    **{
+        type_.logical_kind: (type_,) for type_ in (BINARY, FLOAT32, TIMESTAMP_NTZ, DURATION, MONTHS)
+    },
     Kind.DECIMAL: DECIMALS,
 }
 TEXTS = (
@@ -87,6 +90,7 @@ SAMPLES: dict[Kind, tuple[Any, ...]] = {
         datetime(2026, 11, 16, 8, 5, tzinfo=UTC),
     ),
 }
+SAMPLES[Kind.FLOAT32] = 0.0, -2.5, 2.0**24, math.inf, math.nan
 SAMPLES[Kind.BINARY] = b"", b"a", b"ab", b"\x00\xff", b"\xff"
 SAMPLES[Kind.TIMESTAMP_NTZ] = tuple(each.replace(tzinfo=None) for each in SAMPLES[Kind.TIMESTAMP])
 SAMPLES[Kind.DURATION] = tuple(

@@ -168,6 +168,7 @@ _VALUES: dict[Kind, list[Value]] = {
     Kind.NUMBER: [0, 1, 2],
     Kind.UNSIGNED: [0, 1, 2],
     Kind.FLOAT: [0.0, 1.0, 2.5],
+    Kind.FLOAT32: [0.0, 1.0, 2.5],
     Kind.DECIMAL: [Decimal(0), Decimal(1), Decimal(2)],
     Kind.BOOL: [False, True],
     Kind.DATE: [date(2026, 1, day) for day in (1, 2, 3)],

@@ -291,13 +291,13 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     return type_
 
 
-_CONSTANTS = frozenset({"from_hex", "to_local", "to_duration", "to_months"})
+_CONSTANTS = frozenset({"from_hex", "to_local", "to_duration", "to_months", "to_float32"})
 """The functors by which constants of logical types are written."""
 
 
 def _logical(term: logic.Functor, stored: logic.Constant) -> logic.Term:
     """Return a constant of a logical type; what is none of it fails where it is computed."""
-    if isinstance(stored.value, int):
+    if isinstance(stored.value, int | float):
         assert term.type is not None
         value = from_stored(stored.value, term.type)
         is_one = is_value(value, term.type)

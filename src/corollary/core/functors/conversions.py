@@ -44,6 +44,13 @@ _TEXTS = {
 }
 
 
+_SINGLE = "CAST(CAST(x AS FLOAT) AS DOUBLE)"
+_TOO_LARGE = f"""ABS(x) < CAST('3.4028235677973366e38' AS DOUBLE) THEN {_SINGLE}
+    WHEN ISNAN(x) THEN x
+    WHEN x < CAST('0' AS DOUBLE) THEN CAST('-Infinity' AS DOUBLE)
+    WHEN x IS NOT NULL THEN CAST('Infinity' AS DOUBLE)"""
+
+
 def conversions() -> Iterable[FunctorSpec]:
     """Yield the conversions between all types."""
     base = partial(
@@ -74,12 +81,12 @@ def conversions() -> Iterable[FunctorSpec]:
         exact={"duckdb unsigned": "x", "duckdb number bool": "TRY_CAST(x AS UBIGINT)"},
     )
     yield number(
-        "to_float(x: convertible) -> float",
+        "to_float(x: convertible|float32) -> float",
         "the nearest float",
         aliases="itof utof",
         readable=_CAST,
         exact={
-            "float": "x",
+            "float float32": "x",
             "number": "CAST(x AS DOUBLE)",
             "duckdb unsigned bool": "CAST(x AS DOUBLE)",
         },
@@ -140,6 +147,11 @@ def stored_alike() -> Iterable[FunctorSpec]:
         exact="CASE WHEN n >= CAST('-2147483648' AS BIGINT) AND n <= 2147483647 THEN n END",
     )
     yield base("to_month_count(m: months) -> number", "the number of months", exact="m")
+    yield base(
+        "to_float32(x: number|float) -> float32",
+        "the nearest float of 32 bits; infinite for one that is too large",
+        exact={"number": _SINGLE, "float": f"CASE WHEN {_TOO_LARGE} END"},
+    )
 
 
 def casts() -> Iterable[FunctorSpec]:
@@ -152,6 +164,9 @@ def casts() -> Iterable[FunctorSpec]:
     yield base(
         "parse_float(s: symbol) -> float",
         "a `float`: `1e5`, `.5`, `inf`, `NaN`; a number that is too large is infinite",
+    )
+    yield base(
+        "parse_float32(s: symbol) -> float32", "a `float32`, rounded once from the digits of a text"
     )
     yield base(
         "parse_bool(s: symbol) -> bool",

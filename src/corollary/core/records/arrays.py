@@ -140,7 +140,7 @@ def _words(values: pa.Array) -> npt.NDArray[np.uint64]:
     if pa.types.is_decimal(type_):
         return decimal_words(values).view(np.uint64)[:, ::-1] ^ np.array([_SIGN, 0], np.uint64)
     if pa.types.is_floating(type_):
-        floats = fixed_values(values, np.float64) + 0.0
+        floats = fixed_values(values.cast(pa.float64()), np.float64) + 0.0
         floats[np.isnan(floats)] = np.nan
         bits = floats.view(np.uint64)
         return np.where(bits & _SIGN, ~bits, bits | _SIGN).reshape(-1, 1)

@@ -35,7 +35,7 @@ from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.core.types import Kind, Type
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.prefetch import LOOK_AHEAD_MAX_ROWS
 from corollary.engines.local.prepared_plan import PreparedPlan
@@ -639,4 +639,4 @@ class SparkEngine(LocalEngine):
 
 def _has_equals(type_: Type) -> bool:
     """Whether values of a type are equal that are not the same, as zeros of both signs are."""
-    return type_.is_float or type_.record is not None
+    return type_.kind is Kind.FLOAT or type_.record is not None

@@ -10,6 +10,7 @@ from corollary.core.types import (
     DATE,
     DECIMAL_MAX_DIGITS,
     FLOAT,
+    FLOAT32,
     NUMBER,
     SYMBOL,
     TIMESTAMP,
@@ -27,7 +28,7 @@ from corollary.source import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type of SQL, and the bits of its integers or floating-point numbers."""
+    """A type of SQL, and the bits of its integers."""
 
     type: Type
     bits: int = 64
@@ -38,8 +39,8 @@ _TYPES = {
     "SMALLINT": ColumnType(NUMBER, 16),
     "INT": ColumnType(NUMBER, 32),
     "BIGINT": ColumnType(NUMBER, 64),
-    "DOUBLE": ColumnType(FLOAT, 64),
-    "FLOAT": ColumnType(FLOAT, 32),
+    "DOUBLE": ColumnType(FLOAT),
+    "FLOAT": ColumnType(FLOAT32),
     "TEXT": ColumnType(SYMBOL),
     "VARCHAR": ColumnType(SYMBOL),
     "CHAR": ColumnType(SYMBOL),
@@ -64,9 +65,9 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     """
     written = text_of(node, file) or node.sql("spark")
     note = (
-        "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, STRING, BINARY, BOOLEAN, "
-        "DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND and "
-        "ARRAY<type>"
+        "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, FLOAT, STRING, BINARY, "
+        "BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND "
+        "and ARRAY<type>"
     )
     if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
         unit = node.this.args["unit"]

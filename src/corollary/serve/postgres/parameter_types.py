@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from corollary.core.types import BINARY, BOOL, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type
+from corollary.core.types import BINARY, BOOL, DATE, FLOAT, FLOAT32, NUMBER, SYMBOL, TIMESTAMP, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.statements.unknown_types import NUMERIC, type_statement
 from corollary.serve.handlers.failures import service_error
@@ -35,7 +35,8 @@ _CAST_TYPES = {
 """What `$1::type` declares."""
 _BOUND_TYPES: dict[str, Type] = {
     **dict.fromkeys(("int2", "int4", "int8", "oid"), NUMBER),
-    **dict.fromkeys(("float4", "float8"), FLOAT),
+    "float4": FLOAT32,
+    "float8": FLOAT,
     **dict.fromkeys(("timestamp", "timestamptz"), TIMESTAMP),
     "bool": BOOL,
     "bytea": BINARY,

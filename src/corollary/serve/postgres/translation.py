@@ -321,7 +321,6 @@ _TYPES = {
     exp.DataType.Type.NCHAR: exp.DataType.Type.TEXT,
     exp.DataType.Type.BPCHAR: exp.DataType.Type.TEXT,
     exp.DataType.Type.NAME: exp.DataType.Type.TEXT,
-    exp.DataType.Type.FLOAT: exp.DataType.Type.DOUBLE,
 }
 _NUMERIC = (38, 10)
 """What `numeric` without digits is."""

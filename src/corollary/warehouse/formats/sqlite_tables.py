@@ -234,7 +234,7 @@ def _stored_values(
             return [None if each is None else numbers[each] for each in column]
         case Kind.BOOL:
             return [None if each is None else int(each) for each in column]
-        case Kind.NUMBER | Kind.FLOAT | Kind.BINARY:
+        case Kind.NUMBER | Kind.FLOAT | Kind.FLOAT32 | Kind.BINARY:
             return column
         case Kind.UNSIGNED:
             fits = all(each is None or each <= NUMBER_RANGE[1] for each in column)

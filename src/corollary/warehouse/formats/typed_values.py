@@ -47,6 +47,7 @@ from corollary.core.values import (
     parse_base64,
     parse_value,
     quote_text,
+    to_float32,
 )
 from corollary.warehouse.formats.struct_columns import ScalarColumns, is_struct_of, record_texts
 from corollary.warehouse.formats.text_columns import are_plain, convert_records, convert_texts
@@ -74,7 +75,7 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return found in {pa.string(), pa.large_string(), pa.string_view()}
         case Kind.NUMBER | Kind.UNSIGNED:
             return bool(is_whole)
-        case Kind.FLOAT:
+        case Kind.FLOAT | Kind.FLOAT32:
             return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
         case Kind.DECIMAL:
             return bool(pa.types.is_decimal(found) or pa.types.is_integer(found))
@@ -254,9 +255,9 @@ def _from_json(value: object, type_: Type) -> Value:
             pass
         case ((Kind.NUMBER | Kind.UNSIGNED), int()):
             return parse_value(_digits(value), type_)
-        case Kind.FLOAT, (int() | float() | Decimal()):
+        case ((Kind.FLOAT | Kind.FLOAT32), (int() | float() | Decimal())):
             return _finite(value, type_)
-        case Kind.FLOAT, str():
+        case ((Kind.FLOAT | Kind.FLOAT32), str()):
             found = parse_value(value, type_.with_null(False))
             if isinstance(found, float) and not math.isfinite(found):
                 return found
@@ -309,7 +310,7 @@ def _digits(number: int | Decimal) -> str:
 
 def _finite(number: float | Decimal, type_: Type) -> float:
     try:
-        value = float(number)
+        value = to_float32(float(number)) if type_.is_float32 else float(number)
     except OverflowError:
         value = math.inf
     if math.isinf(value):
@@ -388,8 +389,9 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
                 return None if records is None else pa.chunked_array([records])
     except pa.ArrowException:
         return None
-    if type_.is_float:
-        return canonical_floats(converted)
+    if type_.kind is Kind.FLOAT:
+        is_kept = pc.equal(pc.is_inf(converted), pc.is_inf(column))
+        return canonical_floats(converted) if pc.all(is_kept, min_count=0).as_py() else None
     if type_.is_time and not _is_in_calendar(converted, type_):
         return None
     return converted
@@ -417,10 +419,11 @@ def _from_arrow(value: object, type_: Type) -> Value:
             raise ValueError("the time has parts of a microsecond, or is out of range")
         case Exception():
             raise ValueError(f"the value is out of range for {type_.with_null(False)}")
-        case int() if type_.is_float and int(float(value)) != value:
-            raise ValueError(f"{quote_text(str(value))} has more digits than a float holds")
-        case int() | float() if type_.is_float:
-            return canonical_float(float(value))
+        case int() if type_.kind is Kind.FLOAT and _finite(value, type_) != value:
+            plain = type_.with_null(False)
+            raise ValueError(f"{quote_text(str(value))} has more digits than a {plain} holds")
+        case int() | float() if type_.kind is Kind.FLOAT:
+            return _finite(value, type_) if math.isfinite(value) else canonical_float(value)
         case str():
             return parse_value(_encodable(value), type_)
         case bool():

@@ -51,7 +51,7 @@ _PARTS = 16
 """The number of parts into which more lines are split then."""
 _LINES = Dialect(())
 """The syntax of a file of lines."""
-_ARROW_KINDS = {Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.BOOL}
+_ARROW_KINDS = {Kind.SYMBOL, Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.FLOAT32, Kind.BOOL}
 """What Arrow reads from JSON as we do; other kinds are texts there."""
 
 
@@ -261,7 +261,7 @@ def _read_as(type_: Type) -> pa.DataType:
 
 def _is_read_by_arrow(type_: Type) -> bool:
     if type_.element is not None:
-        return not type_.element.is_float and _is_read_by_arrow(type_.element)
+        return type_.element.kind is not Kind.FLOAT and _is_read_by_arrow(type_.element)
     return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
 
@@ -289,7 +289,7 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
         encoded = column.dictionary_encode()
         found, failures = from_json(encoded.dictionary.to_pylist(), type_)
         return None if failures else single_array(found).take(encoded.indices)
-    if type_.is_float:
+    if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
     return column if _is_read_by_arrow(type_) else convert_texts(column, type_)

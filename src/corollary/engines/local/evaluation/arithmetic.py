@@ -235,7 +235,7 @@ def compare_values(operator: str, one: Any, one_type: Type, two: Any, two_type: 
         return ~compare_values(opposite, one, two_type, two, two_type)
     if isinstance(one, Texts):
         return compare_texts(operator, one, two)
-    if one_type.is_float:
+    if one_type.kind is Kind.FLOAT:
         equal: Mask = (one == two) | (np.isnan(one) & np.isnan(two))
         less: Mask = (one < two) | (~np.isnan(one) & np.isnan(two))
     else:

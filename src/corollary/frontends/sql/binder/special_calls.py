@@ -14,8 +14,9 @@ from corollary.core.types import (
     BOOL,
     DATE,
     FLOAT,
+    FLOAT32,
     NUMBER,
-    NUMERIC,
+    SQL_NUMERIC,
     SYMBOL,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -70,9 +71,6 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
 
 def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
     """Return a value converted to another type, or refuse it."""
-    if target.type.is_float and target.bits == 32:
-        message = "There are no floating-point numbers of 32 bits here, which round differently."
-        raise site.error("C1308", message, "cast it to DOUBLE")
     found = cast(operand, target.type, target.bits)
     if found is None:
         there = type_name(target.type)
@@ -106,7 +104,7 @@ def _suffixed_number(
     """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
     session, inner, site = context.session, node.this, context.site(node)
     written = session.text(node)
-    if not isinstance(inner, exp.Literal) or target.type.logical_kind not in NUMERIC:
+    if not isinstance(inner, exp.Literal) or target.type.logical_kind not in SQL_NUMERIC:
         return None
     if not written[:1].isdigit() and not written.startswith("."):
         return None
@@ -114,14 +112,14 @@ def _suffixed_number(
         return None
     if target.type.is_decimal:
         found: Expression = literals.decimal_literal(inner.this, node, session)
-    elif target.type.is_float and target.bits == 64:
-        found = literals.double_literal(inner.this, node, session)
+    elif target.type.kind is FLOAT.kind:
+        found = literals.double_literal(inner.this, node, session, target.type)
     else:
         found = literals.number_literal(inner.this, node, session)
     if is_negative:
         found = negative(found, site)
     if not target.type.is_number:
-        return cast_value(found, target, False, site) if target.bits == 32 else found
+        return found
     if not isinstance(found, ConstantValue) or not fits_bits(found.value, target.bits):
         sign, largest = "-" if is_negative else "", 2 ** (target.bits - 1)
         message = f"`{sign}{written}` is out of its range."
@@ -311,7 +309,7 @@ _CAST_FUNCTIONS = {
     "int": ColumnType(NUMBER, 32),
     "bigint": ColumnType(NUMBER, 64),
     "double": ColumnType(FLOAT),
-    "float": ColumnType(FLOAT, 32),
+    "float": ColumnType(FLOAT32),
     "decimal": ColumnType(decimal(10, 0)),
     "binary": ColumnType(BINARY),
     "date": ColumnType(DATE),

@@ -202,6 +202,8 @@ class ViewDraft:
                 return Variable(self.resolve(term).name)
             case Constant(value=int(value), type=Type(is_interval=True)):
                 return Functor("to_months", (Constant(value),))
+            case Constant(value=float(), type=Type(is_float32=True)):
+                return Functor("to_float32", (Constant(term.value),))
             case Constant(value=tuple()):  # of which nothing else may say the elements
                 return term
             case Constant(value=value):

@@ -243,8 +243,6 @@ _CURES = {
     "CHAR": "write `VARCHAR(n)` or `STRING`: Spark would add blanks to a CHAR",
     "CHARACTER": "write `VARCHAR(n)` or `STRING`: Spark would add blanks to a CHAR",
     "TEXT": "write `STRING`",
-    "FLOAT": "write `DOUBLE`: floats have 64 bits here",
-    "REAL": "write `DOUBLE`: floats have 64 bits here",
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.types import NUMERIC, Type
+from corollary.core.types import SQL_NUMERIC, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import Finish
 from corollary.frontends.sql.binder.session import BindingSession
@@ -238,7 +238,7 @@ def _assigned(
     given, wanted = value.type, column.type
     if given.with_null(True) == wanted.with_null(True):
         return value
-    is_numeric = given.logical_kind in NUMERIC and wanted.logical_kind in NUMERIC
+    is_numeric = {given.logical_kind, wanted.logical_kind} <= SQL_NUMERIC
     is_moment = given.is_time and wanted.is_time
     is_interval = wanted.is_interval and given.logical is wanted.logical
     is_fitting = is_numeric or is_moment or is_interval or wanted.is_symbol

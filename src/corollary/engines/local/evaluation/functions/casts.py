@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from corollary.core.spark_times import (
     read_moment,
 )
 from corollary.core.types import Kind, Type
-from corollary.core.values import format_value
+from corollary.core.values import format_value, read_float32, shortest_float32
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
     OVERFLOW,
@@ -62,10 +63,10 @@ def _integer(text: str) -> int:
     return value
 
 
-def _float(text: str) -> float:
+def _float(text: str, read: Callable[[str], float] = float) -> float:
     if not _FLOAT.fullmatch(text) and not _SPECIAL.fullmatch(text):
         raise ValueError
-    return float(text)
+    return read(text)
 
 
 def _decimal(text: str, scale: int, precision: int) -> int:
@@ -157,6 +158,8 @@ def show_float(value: float) -> str:
 
 
 def _show_value(value: Any, type_: Type) -> str:
+    if type_.is_float32:
+        return show_float(shortest_float32(float(value)))
     match type_.kind:
         case Kind.FLOAT:
             return show_float(float(value))
@@ -198,6 +201,7 @@ def _format_interval(operands: list[Operand], type_: Type) -> Result:  # noqa: A
 CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_integer": _parse_integer,
     "parse_float": _parse(_native(_float)),
+    "parse_float32": _parse(_native(partial(_float, read=read_float32))),
     "parse_decimal": _parse(_read_decimal),
     "parse_bool": _parse(_native(_read_bool)),
     "parse_day": _parse(_native(read_day)),

@@ -202,11 +202,16 @@ def _to_integer(operands: list[Operand], type_: Type) -> Result:
     return values, faults
 
 
-def _single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
+def _single(operands: list[Operand], type_: Type) -> Result:
+    ((values, _),) = operands
+    rounded, _ = _to_float32(operands, type_)
+    return rounded, faults_of(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
+
+
+def _to_float32(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     ((values, _),) = operands
     with np.errstate(all="ignore"):
-        rounded = values.astype(np.float32).astype(np.float64)
-    return rounded, faults_of(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
+        return values.astype(np.float32).astype(np.float64), []
 
 
 def _single_of_bits(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
@@ -248,6 +253,7 @@ NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "sign": _sign,
     "sqrt": _root,
     "to_integer": _to_integer,
+    "to_float32": _to_float32,
     SINGLE: _single,
     SINGLE_OF_BITS: _single_of_bits,
     BITS_OF_SINGLE: _bits_of_single,

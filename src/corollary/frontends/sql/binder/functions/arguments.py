@@ -22,8 +22,9 @@ from corollary.core.types import (
     BOOL,
     DATE,
     FLOAT,
+    FLOAT32,
     NUMBER,
-    NUMERIC,
+    SQL_NUMERIC,
     SYMBOL,
     TIMESTAMP,
     Type,
@@ -82,10 +83,12 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
         return convert(argument, wanted)
     if argument.type.is_timestamp_ntz:  # in UTC it is the same time
         argument = convert(argument, TIMESTAMP)
+    if argument.type.is_float32 and FLOAT.kind in kinds and FLOAT32.logical_kind not in kinds:
+        return convert(argument, FLOAT)
     type_ = argument.type
     if type_.logical_kind in kinds:
         return argument
-    if kinds == DOUBLE and type_.logical_kind in NUMERIC:
+    if kinds == DOUBLE and type_.logical_kind in SQL_NUMERIC:
         return convert(argument, FLOAT)
     if kinds == BYTES and type_.is_symbol:
         return convert(argument, BINARY)
@@ -204,14 +207,14 @@ def with_default(functor: str, default: Expression) -> SqlFunction:
 
 
 def numeric(argument: Expression, site: Site) -> Expression:
-    """Return an argument that must be a number; an unsigned one becomes a decimal."""
+    """Return an argument that must be a number; unsigned ones become decimals, FLOAT DOUBLE."""
     if is_untyped(argument):
         return convert(argument, NUMBER)
     if argument.type.is_unsigned:
         return to_decimal(argument, 0, 20)
-    if argument.type.is_symbol:
+    if argument.type.is_symbol or argument.type.is_float32:
         return convert(argument, FLOAT)
-    if argument.type.logical_kind not in NUMERIC:
+    if argument.type.logical_kind not in SQL_NUMERIC:
         raise unfit(site, argument, NUMBER)
     return argument
 

@@ -8,8 +8,9 @@ from corollary.core.types import (
     BOOL,
     DECIMAL_MAX_DIGITS,
     FLOAT,
+    FLOAT32,
     NUMBER,
-    NUMERIC,
+    SQL_NUMERIC,
     SYMBOL,
     Type,
     decimal,
@@ -28,6 +29,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     amount_of,
     bits_of,
     call,
+    cast,
     common_type,
     convert,
     decimal_of,
@@ -53,6 +55,17 @@ from corollary.frontends.sql.binder.values.operators import (
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
 # --- numbers -----------------------------------------------------------------------------------
+
+
+def _of_singles(function: SqlFunction, operands: int = 1) -> SqlFunction:
+    """Return a function that gives a FLOAT where its operands are such."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        found = function.build(arguments, site)
+        is_single = all(each.type.is_float32 for each in arguments[:operands])
+        return convert(found, FLOAT32) if is_single else found
+
+    return replace(function, build=build)
 
 
 def _absolute(arguments: list[Expression], site: Site) -> Expression:
@@ -103,8 +116,9 @@ def _whole(functor: str) -> SqlFunction:
         type_ = value.type
         if len(arguments) > 1:
             if not type_.is_decimal:
-                exact = decimal_of(value) if type_.is_number else decimal(30, 15)
-                value = to_decimal(value, exact.scale, exact.precision)
+                double = decimal(14, 7) if arguments[0].type.is_float32 else decimal(30, 15)
+                exact = decimal_of(value) if type_.is_number else double
+                value = cast(value, exact, 64) or value
             return _round(f"{functor}_to").build([value, arguments[1]], site)
         if type_.is_number:
             return sized(value, 64)
@@ -159,9 +173,9 @@ def _negative(arguments: list[Expression], site: Site) -> Expression:
 
 def _positive(arguments: list[Expression], site: Site) -> Expression:
     type_ = arguments[0].type
-    if type_.is_interval:
+    if type_.is_interval or type_.is_float32:
         return arguments[0]
-    if type_.logical_kind not in NUMERIC and not type_.is_symbol:
+    if type_.logical_kind not in SQL_NUMERIC and not type_.is_symbol:
         message = f"`+` does not take {type_name(type_)}."
         raise site.error("C1307", message, "leave it out")
     return numeric(arguments[0], replace(site, name="+"))
@@ -238,7 +252,8 @@ def _zero_if_null(arguments: list[Expression], site: Site) -> Expression:
 
 
 def _null_if_zero(arguments: list[Expression], site: Site) -> Expression:
-    return _null_if([numeric(arguments[0], site), integer(0)], site)
+    value = arguments[0]
+    return _null_if([value if value.type.is_float32 else numeric(value, site), integer(0)], site)
 
 
 def _decode(arguments: list[Expression], site: Site) -> Expression:
@@ -258,7 +273,7 @@ def _decode(arguments: list[Expression], site: Site) -> Expression:
 
 
 NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
-    "abs": SqlFunction(1, 1, _absolute),
+    "abs": _of_singles(SqlFunction(1, 1, _absolute)),
     "sign": SqlFunction(1, 1, _sign),
     "signum": SqlFunction(1, 1, _sign),
     **expressions_of(
@@ -271,7 +286,6 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
             "log(x: float)": "try(ln(x))",
             "log(base: float, x: float)": "try(ln(x) / ln(base))",
             "isnan(x: float)": "same(x, NAN)",
-            "nanvl(x: float, y: float)": "if(same(x, NAN), y, x)",
             "e()": "2.718281828459045",
             "pi()": "3.141592653589793",
             "bitmap_bit_position(n: number)": """
@@ -280,11 +294,14 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
                 if(gt(n, 0), (n - 1) / 32768 + 1, n / 32768)""",
         }
     ),
+    "nanvl": _of_singles(
+        expressions_of({"nanvl(x: float, y: float)": "if(same(x, NAN), y, x)"})["nanvl"], 2
+    ),
     "shiftleft": _shift("bshl"),
     "shiftright": _shift("bshr"),
     "shiftrightunsigned": _shift("bshru"),
-    "round": _round("round_to"),
-    "bround": _round("round_even"),
+    "round": _of_singles(_round("round_to")),
+    "bround": _of_singles(_round("round_even")),
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "ceiling": _whole("ceil"),

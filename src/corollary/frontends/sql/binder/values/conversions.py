@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
+from math import isfinite
 
 from corollary.core.logic import Value
 from corollary.core.spark_times import SIZES, names_of, unit_of
@@ -18,8 +19,10 @@ from corollary.core.types import (
     DATE,
     DECIMAL_MAX_DIGITS,
     FLOAT,
+    FLOAT32,
     NUMBER,
     NUMERIC,
+    SQL_NUMERIC,
     SYMBOL,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -29,7 +32,7 @@ from corollary.core.types import (
     decimal,
     interval,
 )
-from corollary.core.values import from_stored, to_stored
+from corollary.core.values import from_stored, to_float32, to_stored
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -135,7 +138,7 @@ def wider(left: Type, right: Type) -> Type | None:
     if right.precision < 0:
         return left.with_null(True)
     kinds = {left.logical_kind, right.logical_kind}
-    if kinds <= NUMERIC:
+    if kinds <= SQL_NUMERIC:
         return _wider_number(left, right).with_null(nullable)
     if left.element is not None and right.element is not None:
         element = wider(left.element, right.element)
@@ -156,7 +159,7 @@ def _read_type(beside: Type) -> Type | None:
     match beside.logical_kind:
         case Kind.NUMBER:
             return NUMBER
-        case Kind.FLOAT | Kind.DECIMAL:
+        case Kind.FLOAT | Kind.FLOAT32 | Kind.DECIMAL:
             return FLOAT
         case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return beside
@@ -174,7 +177,7 @@ def _wider_interval(left: Type, right: Type) -> Type:
 def _wider_number(left: Type, right: Type) -> Type:
     if left.logical_kind is right.logical_kind and not left.is_decimal:
         return replace(left, bits=max(left.bits or 64, right.bits or 64) if left.is_number else 0)
-    if Kind.FLOAT in (left.logical_kind, right.logical_kind):
+    if Kind.FLOAT in (left.kind, right.kind):
         return FLOAT
     one, other = _as_decimal(left), _as_decimal(right)
     scale = max(one.scale, other.scale)
@@ -226,7 +229,7 @@ def convert(expression: Expression, type_: Type) -> Expression:
             return interval_of(amount_of(expression), type_, expression.span)
         is_wider = found.is_number and bits_of(expression) > (type_.bits or 64)
         return within(expression, type_.bits) if is_wider else expression
-    if found.is_symbol:
+    if found.is_symbol or type_.is_float32:
         read = cast(expression, type_, 64)
         assert read is not None, f"{found} never becomes {type_} by itself"
         return read
@@ -294,6 +297,8 @@ def to_decimal(expression: Expression, scale: int, precision: int) -> Expression
         if isinstance(exponent, int) and -exponent <= scale:
             wide = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
             return ConstantValue(wide, decimal(precision, scale), expression.span)
+    if expression.type.is_float32:
+        expression = convert(expression, FLOAT)
     functor, result = "to_decimal", decimal(precision, scale)
     if expression.type.is_float:
         functor, expression = "parse_decimal", call("show", (expression,), SYMBOL, expression.span)
@@ -313,6 +318,8 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
     """
     if is_untyped(expression):
         return convert(expression, replace(target, bits=bits) if target.is_number else target)
+    if expression.type.is_float32 and not (target.is_symbol or target.is_float32):
+        expression = convert(expression, FLOAT)
     span = expression.span
     kind = expression.type.logical_kind
     match target.logical_kind:
@@ -338,6 +345,8 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
                 return expression
             is_number = kind in NUMERIC or kind is Kind.BOOL
             return call("to_float", (expression,), FLOAT, span) if is_number else None
+        case Kind.FLOAT32:
+            return _to_float32(expression)
         case Kind.BOOL:
             return _to_bool(expression)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
@@ -352,6 +361,28 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
             return made if made.type.element == target.element else None
         case Kind.UNSIGNED:
+            return None
+
+
+def _to_float32(expression: Expression) -> Expression | None:
+    """Return a value as a float of 32 bits, rounded once; a decimal by its text."""
+    span = expression.span
+    match expression.type.logical_kind:
+        case Kind.FLOAT32:
+            return expression
+        case Kind.SYMBOL:
+            return call("parse_float32", (expression,), FLOAT32, span)
+        case Kind.DECIMAL | Kind.UNSIGNED:
+            return _to_float32(call("show", (expression,), SYMBOL, span))
+        case Kind.BOOL:
+            return _to_float32(call("to_number", (expression,), NUMBER, span))
+        case Kind.NUMBER | Kind.FLOAT:
+            if isinstance(expression, ConstantValue) and isinstance(expression.value, float):
+                value = to_float32(expression.value)
+                if isfinite(value):
+                    return ConstantValue(value, FLOAT32, span)
+            return call("to_float32", (expression,), FLOAT32, span)
+        case _:
             return None
 
 
@@ -451,7 +482,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             found = call("seconds_between", (start, second), NUMBER, span)
         case Kind.DURATION | Kind.MONTHS:
             found = _last_fields(expression)
-        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY:
+        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY | Kind.FLOAT32:
             return None
     return within(found, bits)
 
@@ -490,7 +521,7 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
                 both = (exact, constant(Decimal("1000000.0"), decimal(8, 1)), integer(6))
                 return _to_fitting_decimal(call("divide", both, decimal(25, 6), span), target)
             return _to_fitting_decimal(_last_fields(expression), target)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY:
+        case _:
             return None
     return call("fit", (found, integer(target.precision)), result, span)
 
@@ -518,7 +549,7 @@ def _to_bool(expression: Expression) -> Expression | None:
 def zero_of(type_: Type) -> ConstantValue:
     """Return zero in a numeric type."""
     plain = replace(type_, nullable=False)
-    if type_.is_float:
+    if type_.kind is Kind.FLOAT:
         return ConstantValue(0.0, plain)
     if type_.is_decimal:
         return ConstantValue(Decimal(0).scaleb(-type_.scale, WIDE), plain)

@@ -18,7 +18,7 @@ from corollary.core.types import (
     FLOAT,
     MONTHS,
     NUMBER,
-    NUMERIC,
+    SQL_NUMERIC,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Kind,
@@ -158,7 +158,7 @@ def _with_interval(sign: str, left: Expression, right: Expression, site: Site) -
     if sign in "*/":
         if sign == "*" and right.type.is_interval:
             left, right = right, left
-        is_number = right.type.logical_kind in NUMERIC or right.type.is_symbol
+        is_number = right.type.logical_kind in SQL_NUMERIC or right.type.is_symbol
         if left.type.is_interval and is_number:
             return scaled(sign, left, right, site)
     elif sign in "+-":
@@ -192,7 +192,8 @@ def scaled(sign: str, value: Expression, factor: Expression, site: Site) -> Expr
     amount, span = amount_of(value), site.span
     if factor.type.is_symbol:
         factor = convert(factor, NUMBER if is_untyped(factor) else FLOAT)
-    if factor.type.is_float:
+    if factor.type.kind is Kind.FLOAT:
+        factor = convert(factor, FLOAT)
         found: Expression = call(sign, (convert(amount, FLOAT), factor), FLOAT, span)
         found = call("round_to", (found, integer(0)), FLOAT, span)
     elif sign == "/" or not factor.type.is_number:

@@ -24,7 +24,7 @@ from corollary.core.types import (
     Type,
     decimal,
 )
-from corollary.core.values import is_encodable, is_value
+from corollary.core.values import is_encodable, is_value, read_float32
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
 from corollary.frontends.sql.query_tree import ConstantValue, Expression
 from corollary.source import Span
@@ -49,13 +49,15 @@ def number_literal(text: str, node: exp.Expr, session: BindingSession) -> Consta
     return decimal_literal(text, node, session)
 
 
-def double_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:
-    """Return the value of `1e3` or `2D`."""
-    value = float(text)
+def double_literal(
+    text: str, node: exp.Expr, session: BindingSession, type_: Type = FLOAT
+) -> ConstantValue:
+    """Return the value of `1e3`, `2D` or `1.5F`."""
+    value = read_float32(text) if type_.is_float32 else float(text)
     if value in (float("inf"), float("-inf")):
-        message = f"`{text[:40]}` is out of the range of DOUBLE."
+        message = f"`{text[:40]}` is out of the range of {type_.spark_name}."
         raise session.error("C1309", message, node, "write a smaller exponent")
-    return ConstantValue(value, FLOAT, session.span(node))
+    return ConstantValue(value, type_, session.span(node))
 
 
 def decimal_literal(text: str, node: exp.Expr, session: BindingSession) -> ConstantValue:

@@ -9,9 +9,10 @@ from sqlglot import exp
 from corollary.core.types import (
     BOOL,
     FLOAT,
+    FLOAT32,
     NUMBER,
     NUMBER_RANGE,
-    NUMERIC,
+    SQL_NUMERIC,
     SYMBOL,
     Kind,
     Type,
@@ -101,7 +102,7 @@ def _cast_cure(text: str, found: Expression, wanted: Type) -> str:
         if wanted.logical_kind in (Kind.DATE, Kind.TIMESTAMP):
             return f"write `{wanted.logical_kind.upper()} {text}`"
         digits = str(found.value).removeprefix("-").replace(".", "", 1)
-        if wanted.logical_kind in NUMERIC and digits.isascii() and digits.isdigit():
+        if wanted.logical_kind in SQL_NUMERIC and digits.isascii() and digits.isdigit():
             return f"write `{found.value}` without quotes"
     return f"write `CAST({text} AS {type_name(wanted)})`"
 
@@ -115,12 +116,14 @@ def arithmetic(sign: str, left: Expression, right: Expression, site: Site) -> Ex
     """Return `left sign right` for `+ - * /`, `%` and `DIV`."""
     left, right = _operands(sign, left, right, site)
     kinds = {left.type.logical_kind, right.type.logical_kind}
-    if Kind.FLOAT in kinds:
+    if kinds & {Kind.FLOAT, Kind.FLOAT32}:
         if sign == "DIV":
             note = "divide with `/`, or cast the operands to BIGINT"
             raise site.error("C1307", "`DIV` does not take DOUBLE.", note)
         both = (convert(left, FLOAT), convert(right, FLOAT))
-        return call("rem" if sign == "%" else sign, both, FLOAT, site.span)
+        found = call("rem" if sign == "%" else sign, both, FLOAT, site.span)
+        is_single = kinds == {Kind.FLOAT32} and sign != "/"
+        return convert(found, FLOAT32) if is_single else found
     if Kind.DECIMAL in kinds:
         return _decimal_arithmetic(sign, left, right, site.span)
     if sign == "/":
@@ -136,9 +139,10 @@ def _operands(
 ) -> tuple[Expression, Expression]:
     what = SIGNS.get(sign, f"`{sign}`")
     left, right = _read_text(left, right, site), _read_text(right, left, site)
+    kinds = {left.type.logical_kind, right.type.logical_kind}
     for each in (left, right):
-        if each.type.logical_kind not in NUMERIC and not is_untyped(each):
-            if each.type.is_symbol or {left.type.logical_kind, right.type.logical_kind} & NUMERIC:
+        if each.type.logical_kind not in SQL_NUMERIC and not is_untyped(each):
+            if each.type.is_symbol or kinds & SQL_NUMERIC:
                 raise mismatch(site, (left, right), what)
             raise site.error(
                 "C1307", f"{what} does not take {type_name(each.type)}.", "see docs/sql.md"
@@ -239,8 +243,10 @@ def negative(operand: Expression, site: Site) -> Expression:
     if operand.type.is_interval:
         amount = negative(amount_of(operand), site)
         return interval_of(amount, operand.type, site.span)
-    if operand.type.logical_kind not in NUMERIC:
+    if operand.type.logical_kind not in SQL_NUMERIC:
         raise unfit(site, operand, NUMBER)
+    if operand.type.is_float32:
+        return convert(negative(convert(operand, FLOAT), site), FLOAT32)
     operand = _signed(operand)
     if isinstance(operand, ConstantValue) and isinstance(operand.value, int | float | Decimal):
         found, type_ = operand.value, operand.type
@@ -276,7 +282,7 @@ def _read(value: Expression, type_: Type, site: Site) -> Expression:
 
 def _read_text(text: Expression, beside: Expression, site: Site) -> Expression:
     """Return an operand; a text beside a number is the number that it stands for."""
-    if not text.type.is_symbol or is_untyped(text) or beside.type.logical_kind not in NUMERIC:
+    if not text.type.is_symbol or is_untyped(text) or beside.type.logical_kind not in SQL_NUMERIC:
         return text
     type_ = wider(text.type, beside.type)
     return text if type_ is None else _read(text, type_, site)
