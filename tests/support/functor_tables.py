@@ -102,11 +102,12 @@ def sql_functions_table() -> list[str]:
     casts = {each for each in special if SPECIAL_CALLS[each] is SPECIAL_CALLS["bigint"]}
     times = {each for each in special if each.endswith(("add", "diff"))}
     of_json = {"json_tuple", *_sql_names("JSON")}
+    coded = {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS, *_sql_names("binary")}
     groups: dict[str, Iterable[str]] = {
         "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
         "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
         "JSON": of_json,
-        "binary values": {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS},
+        "binary values": coded,
         "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS}
         - _sql_names("JSON")
         - {"json_tuple"},

@@ -37,3 +37,15 @@ select to_date(s, 'yyyy#MM') from t
 select to_date(s, '[yyyy][-MM][-dd][ HH][:mm][ss]') from t
 
 select json_tuple(s, s) from t
+
+select regexp_extract(s, '(a)', 2) from t
+
+select regexp_extract_all(s, 'a') from t
+
+select s rlike '(' from t
+
+select mask(s, 'XX') from t
+
+select hmac(s, s, 'sha0') from t
+
+select time_bucket(interval 0 days, ts) from t

@@ -19,3 +19,11 @@ select current_user()
 select xpath_string(s, 'a') from t
 
 select printf('%d', k) from t
+
+select typeof(array(k)) from t
+
+select hash(array(k)) from t
+
+select time_bucket(interval 1 month, ts, ts) from t
+
+select assert_true(k > 0) from t

@@ -67,3 +67,5 @@ select to_binary(s), to_binary(s, 'utf-8'), try_to_binary(s, 'hex'), to_timestam
 select get_json_object(s, '$.a[0]'), json_array_length(s), json_object_keys(s) from t
 
 select json_tuple(s, 'a', 'b') from t
+
+select typeof(k), hash(k, s, null, d, m), xxhash64(f), hmac(s, X'61'), from_base32(s), bitmap_count(X'ff'), jaro_winkler_similarity(s, 'a'), regexp_extract_all(s, '(a)(b)', 2), mask(s), mask(s, 'Q', null), time_bucket(interval 15 minutes, ts), time_bucket(interval 2 months, d), convert_timezone('Europe/Berlin', ts) from t

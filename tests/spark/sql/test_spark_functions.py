@@ -70,6 +70,20 @@ CALLS = [
     *("to_binary(s)", "to_binary(s, 'utf-8')", "try_to_binary(s)", "to_timestamp_ntz(d)"),
     *("make_timestamp_ntz(2024, i, j, k, 5, p)", "try_make_timestamp_ntz(2024, j, k, 5, 6, p)"),
     *("months_between(v, w, false)", "position(s, t, i)"),
+    *(
+        f"{name}({values})"
+        for name in ("hash", "xxhash64")
+        for values in ("i", "l", "s", "x", "p", "a", "d", "v", "s, t, NULL, u", "l, x, i, s, v, p")
+    ),
+    *(f"{name}(CAST(p AS DECIMAL(30, 2)) * l)" for name in ("hash", "xxhash64")),
+    *("hash(CAST(s AS BINARY), CAST(j AS SMALLINT))", "typeof(i)", "typeof(p * l)"),
+    *("hmac(s, t)", "hmac(s, t, 'SHA-1')", "from_base32(s)", "bitmap_count(CAST(s AS BINARY))"),
+    *("mask(s, 'Q', NULL, '#')", "mask(s, NULL, 'q', NULL, '*')", "mask(s)"),
+    *(f"regexp_extract_all(s, '{each})" for each in ("([a-z])(.)?', 2", "[a-z]+', 0", "(b)'")),
+    *(f"time_bucket(INTERVAL {size}, v)" for size in ("7 HOURS", "5 MONTHS", "90 DAYS", "1 YEAR")),
+    "time_bucket(INTERVAL 11 MINUTES, v, TIMESTAMP '2000-01-01 00:00:07')",
+    *(f"convert_timezone('{zone}', 'Asia/Tokyo', v)" for zone in ZONES),
+    "convert_timezone('Europe/Berlin', d)",
     *(f"get_json_object(s, '{path}')" for path in ("$", "$.a", "$.a[*]", "$[*].a")),
     *(f"CAST(h AS {each})" for each in ("STRING", "DOUBLE", "DECIMAL(20,5)", "INT", "BOOLEAN")),
     *(f"CAST({each} AS FLOAT)" for each in "slxpah"),

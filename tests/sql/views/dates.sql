@@ -67,3 +67,7 @@ CREATE VIEW latest AS SELECT id FROM item WHERE day = (SELECT MAX(day) FROM sale
 -- sqlite: SELECT id, day > '2026-01-05' AS a, at <= '2026-01-05 00:00:00' AS b FROM item WHERE day BETWEEN '2026-01-01' AND '2026-12-01' OR day IN ('2026-01-05', '2025-12-31')
 CREATE VIEW literal_days AS SELECT id, day > '2026-01-05' AS a, at <= '2026-01-05' AS b FROM item
 WHERE day BETWEEN '2026-01-01' AND '2026-12-01' OR day IN ('2026-01-05', '2025-12-31');
+
+-- buckets of time
+-- duckdb: SELECT id, time_bucket(INTERVAL 7 HOURS, "at", TIMESTAMP '1970-01-01') AS x, time_bucket(INTERVAL 5 MONTHS, "at", TIMESTAMP '1970-01-01') AS y FROM item
+CREATE VIEW buckets AS SELECT id, time_bucket(INTERVAL 7 HOURS, at) AS x, time_bucket(INTERVAL 5 MONTHS, at) AS y FROM item;

@@ -16,7 +16,12 @@ from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.engine import check_deadline
-from corollary.core.functors.catalog import FUNCTORS, read_time_format, signature_of
+from corollary.core.functors.catalog import (
+    FUNCTORS,
+    count_groups,
+    read_time_format,
+    signature_of,
+)
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.spec import ANY, ARRAYS, INTEGRAL, ORDERED, FunctorSpec, Kinds
@@ -428,16 +433,12 @@ class _ClauseConstraints:
 
     def _pattern(self, term: logic.Functor, written: logic.Term) -> None:
         """Check a pattern, and the group of it that is asked for."""
-        import re2
-
         reason = "it is not a literal"
         if isinstance(written, logic.Constant) and isinstance(written.value, str):
-            options = re2.Options()
-            options.log_errors = False
             try:
-                groups = re2.compile(written.value, options).groups
-            except re2.error as error:
-                reason = error.args[0].decode() if error.args else "it is not valid"
+                groups = count_groups(written.value)
+            except ValueError as error:
+                reason = str(error)
             else:
                 self._group(term, groups)
                 return
@@ -452,7 +453,7 @@ class _ClauseConstraints:
 
     def _group(self, term: logic.Functor, groups: int) -> None:
         """Check the number of a group of a pattern."""
-        if term.name != "regexp_extract":
+        if "group" not in FUNCTORS[term.name].arguments:
             return
         match term.arguments[2]:
             case logic.Constant(value=int(number)) if 0 <= number <= groups:

@@ -84,6 +84,23 @@ def read_time_format(name: str, text: str) -> tuple[str, ...]:
     return parts
 
 
+def count_groups(pattern: str) -> int:
+    """Return the number of groups of a pattern of RE2.
+
+    Raises:
+        ValueError: it is none; the message says why.
+    """
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        groups: int = re2.compile(pattern, options).groups
+    except re2.error as error:
+        raise ValueError(error.args[0].decode() if error.args else "it is not valid") from None
+    return groups
+
+
 def signature_of(functor: Functor) -> FunctorSpec | None:
     """Return the signature of a functor that is applied; None if there is no such functor."""
     if not isinstance(functor, UserCall):

@@ -3,7 +3,15 @@
 from collections.abc import Iterable
 from functools import partial
 
-from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Word, computed, define
+from corollary.core.functors.spec import (
+    Digits,
+    FunctorSpec,
+    Monotone,
+    Nullness,
+    Word,
+    computed,
+    define,
+)
 from corollary.core.types import DECIMAL_MAX_DIGITS
 
 _define = partial(define, section="numbers")
@@ -18,6 +26,8 @@ _REMAINDER = {
     "duckdb number": "CASE WHEN b = CAST('-1' AS BIGINT) THEN a * 0 ELSE TRY(a % b) END",
     "duckdb unsigned": "TRY(a % b)",
 }
+
+_HASHED = "number|float|decimal|symbol|bool|date|timestamp|binary"
 
 
 def _truths(operator: str) -> dict[str, str]:
@@ -303,3 +313,13 @@ def more_of_numbers() -> Iterable[FunctorSpec]:
         is_fallible=True,
         sql_names="",
     )
+    for name, doc in (
+        ("murmur3", "the hash of 32 bits that Spark calls `hash`"),
+        ("xxhash64", "the hash of 64 bits of the same name"),
+    ):
+        yield _define(
+            f"{name}(x: {_HASHED}, seed: number, width: number) -> number",
+            f"{doc}, on top of another one, which null leaves; the width is 4 or 8 bytes, or 0",
+            literals={2: (0, 4, 8)},
+            nullness=Nullness.NEVER,
+        )

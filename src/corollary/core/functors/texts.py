@@ -83,6 +83,22 @@ def binaries() -> Iterable[FunctorSpec]:
         is_fallible=True,
     )
     yield base(
+        "from_base32(s: symbol) -> binary",
+        "the bytes of a text in 32 characters; others do not matter",
+        sql_names="from_base32",
+    )
+    yield base(
+        "bitmap_count(b: binary) -> number",
+        "the number of bits that are 1",
+        sql_names="bitmap_count",
+    )
+    yield base(
+        "hmac(key: binary, b: binary, algorithm: symbol) -> binary",
+        "the HMAC of the bytes by MD5, SHA-1, SHA-224, SHA-256, SHA-384 or SHA-512; an empty key is"
+        " an error",
+        is_fallible=True,
+    )
+    yield base(
         "byte_count(b: binary) -> number",
         "the number of bytes",
         word=Word.CLOSED,
@@ -200,12 +216,6 @@ def more_texts() -> Iterable[FunctorSpec]:
         "CHR(39) || REPLACE(s, CHR(39), CHR(92) || CHR(39)) || CHR(39)",
     )
     yield computed_text(
-        "mask(s: symbol) -> symbol",
-        "`X` for each capital letter, `x` for small ones, `n` for digits",
-        "REGEXP_REPLACE(REGEXP_REPLACE(REGEXP_REPLACE("
-        r"s, '\p{Lu}', 'X', 'g'), '\p{Ll}', 'x', 'g'), '\p{Nd}', 'n', 'g')",
-    )
-    yield computed_text(
         "url_encode(s: symbol) -> symbol",
         "as a part of a URL",
         "REPLACE(REPLACE(REPLACE(URL_ENCODE(s), '%20', '+'), '%2A', '*'), '~', '%7E')",
@@ -258,6 +268,23 @@ def more_texts() -> Iterable[FunctorSpec]:
         "translate(s: symbol, old: symbol, new: symbol) -> symbol",
         "each character of `old` replaced by the one at its place in `new`, if any",
         sql_names="translate",
+    )
+    yield _define(
+        "jaro_winkler_similarity(a: symbol, b: symbol) -> float",
+        "how alike two texts are, from 0 to 1; those that begin alike are more so",
+        sql_names="jaro_winkler_similarity",
+    )
+    yield _define(
+        "mask(s: symbol, upper?: symbol, lower?: symbol, digit?: symbol, other?: symbol) -> symbol",
+        "`X` for each capital letter, `x` for small ones, `n` for digits, or other characters, none"
+        " for those to keep",
+    )
+    yield _define(
+        "regexp_extract_all(s: symbol, pattern: symbol, group: number) -> [symbol]",
+        "what a group of each match of an RE2 pattern, a literal, has; no match is empty at a"
+        " character beyond 16 bits",
+        is_fallible=True,
+        pattern_at=1,
     )
     yield _define(
         "substring_index(s: symbol, separator: symbol, n: number) -> symbol",

@@ -10,6 +10,7 @@ from corollary.engines.local.evaluation.functions import (
     casts,
     choices,
     doubles,
+    hashes,
     json_texts,
     logic_functions,
     numbers,
@@ -21,6 +22,7 @@ COMBINATIONS: Mapping[str, Callable[..., Any]] = {
     **choices.COMBINATIONS,
     **records.RECORD_COMBINATIONS,
     **arrays.ARRAY_COMBINATIONS,
+    **hashes.HASH_COMBINATIONS,
 }
 """The functors that decide themselves about null and missing arguments."""
 

@@ -5,6 +5,7 @@ Counting is by code points.
 """
 
 import hashlib
+import hmac
 import re
 from base64 import b32encode, b64decode, b64encode
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from decimal import Context, Decimal
 from functools import lru_cache, partial
 from math import isfinite, isnan
 from typing import Any
+from unicodedata import category
 from urllib.parse import unquote_plus
 from zlib import crc32
 
@@ -29,12 +31,14 @@ from corollary.engines.local.evaluation.arithmetic import (
     Operand,
     Result,
 )
+from corollary.engines.local.evaluation.functions.arrays import each_list
 from corollary.engines.local.evaluation.text_functions import (
     TEXT_FUNCTIONS,
     NoValueError,
     compute_rows,
     spread_rows,
 )
+from corollary.engines.local.values.native import dtype_of
 from corollary.engines.local.values.texts import Texts
 
 TEXT_MAX_CHARACTERS = 1 << 24
@@ -54,7 +58,7 @@ def each_row(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
         if type_.kind is Kind.SYMBOL:
             made: Any = Texts.of([each or "" for each in results])
         else:
-            made = np.array([each or 0 for each in results], np.int64)
+            made = np.array([each or 0 for each in results], dtype_of(type_.kind))
         return spread_rows(made, rows), faults
 
     return apply
@@ -328,7 +332,17 @@ def _substring_index(text: str, separator: str, count: int) -> str:
 def _regexp_instr(text: str, pattern: str) -> int:
     """Return where a match begins, as Java counts: in units of 16 bits."""
     found = _pattern(pattern).search(text)
-    return 0 if found is None else len(text[: found.start()].encode("utf-16-le")) // 2 + 1
+    return 0 if found is None else len(_units(text[: found.start()])) + 1
+
+
+def _all_matches(text: str, pattern: str, group: int) -> list[str]:
+    matches = list(_pattern(pattern).finditer(text))
+    if not text.isascii():
+        for found in matches:
+            # Java matches nothing between the two units of such a character, too.
+            if found.start() == found.end() and text[found.end() :][:1] > "\uffff":
+                raise NoValueError("an empty match at a character of two units")
+    return [found.group(group) or "" for found in matches]
 
 
 def _levenshtein(one: str, other: str, most: int | None = None) -> int:
@@ -388,6 +402,66 @@ def _format_number(operands: list[Operand], type_: Type) -> Result:
     return each_row(show)(operands, type_)
 
 
+_DIGITS_OF_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_BASE32 = {
+    each: at
+    for digits in (_DIGITS_OF_BASE32, _DIGITS_OF_BASE32.lower())
+    for at, each in enumerate(digits)
+}
+
+
+def _from_base32(text: str) -> str:
+    number, count = 0, 0
+    for sign in text.partition("=")[0]:
+        if sign in _BASE32:
+            number, count = number << 5 | _BASE32[sign], count + 1
+    blocks, rest = divmod(count, 8)
+    size = 5 * blocks + (0, 1, 1, 1, 2, 3, 3, 4)[rest]
+    if rest == 1:  # as in Java: a byte with bits of the digits before it
+        number = number >> 5 << 8 | number >> 2 & 0xFF
+    return f"{number >> (0, 0, 2, 7, 4, 1, 6, 3)[rest]:0{2 * size}X}" if size else ""
+
+
+def _hmac(key: str, message: str, algorithm: str) -> str:
+    if not key:
+        raise NoValueError("an empty key")
+    made = hmac.new(bytes.fromhex(key), bytes.fromhex(message), algorithm)
+    return made.hexdigest().upper()
+
+
+def _units(text: str) -> list[bytes]:
+    """Return the units of 16 bits that a text is in Java."""
+    data = text.encode("utf-16-le")
+    return [data[at : at + 2] for at in range(0, len(data), 2)]
+
+
+def _jaro_winkler(one: str, other: str) -> float:
+    if not one or not other:
+        return float(one == other)
+    left, right = _units(one), _units(other)
+    reach = max(max(len(left), len(right)) // 2 - 1, 0)
+    pairs = dict[int, int]()
+    for at, unit in enumerate(left):
+        for there in range(max(0, at - reach), min(len(right), at + reach + 1)):
+            if right[there] == unit and there not in pairs:
+                pairs[there] = at
+                break
+    count = len(pairs)
+    if not count:
+        return 0.0
+    orders = zip(sorted(pairs), sorted(pairs.values()), strict=True)
+    moved = sum(right[there] != left[at] for there, at in orders)
+    jaro = (count / len(left) + count / len(right) + (count - moved / 2) / count) / 3
+    both = list(zip(left[:4], right, strict=False))
+    alike = next((at for at, (x, y) in enumerate(both) if x != y), len(both))
+    return jaro + 0.1 * alike * (1 - jaro)
+
+
+def _mask(text: str, upper: str = "X", lower: str = "x", digit: str = "n", other: str = "") -> str:
+    signs = {"Lu": upper, "Ll": lower, "Nd": digit}
+    return "".join(signs.get(category(each), other) or each for each in text)
+
+
 TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "upper": _mapped("ascii_upper", str.upper),
     "lower": _mapped("ascii_lower", str.lower),
@@ -431,4 +505,10 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "regexp_instr": each_row(_regexp_instr),
     "format_number": _format_number,
     "conv": each_row(_convert_base),
+    "from_base32": each_row(_from_base32),
+    "bitmap_count": each_row(lambda digits: int(digits or "0", 16).bit_count()),
+    "hmac": each_row(_hmac),
+    "jaro_winkler_similarity": each_row(_jaro_winkler),
+    "mask": each_row(_mask),
+    "regexp_extract_all": each_list(_all_matches),
 }

@@ -12,6 +12,8 @@ from corollary.core.types import (
     NUMBER,
     SQL_NUMERIC,
     SYMBOL,
+    TIMESTAMP,
+    Kind,
     Type,
     decimal,
 )
@@ -272,6 +274,62 @@ def _decode(arguments: list[Expression], site: Site) -> Expression:
     return choose(list(zip(tests, results, strict=False)), results[-1], type_, site.span)
 
 
+def _type_name(arguments: list[Expression], site: Site) -> Expression:
+    """`typeof(x)`: the name of its type, which is known before."""
+    (value,) = arguments
+    type_ = value.type
+    if type_.element is not None and type_.element.is_number:
+        message = "`typeof` of an array of integers is refused: they have 64 bits here."
+        raise site.error("C1311", message, "apply it to an element")
+    if type_.is_number:
+        type_ = replace(type_, bits=bits_of(value))
+    name = "void" if is_untyped(value) else type_name(type_).lower()
+    return ConstantValue(name, SYMBOL, site.span)
+
+
+def _hash(functor: str) -> SqlFunction:
+    """Return the function that hashes its arguments one on top of the other, from 42."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        found: Expression = integer(42)
+        for argument in arguments:
+            if is_untyped(argument):
+                continue
+            value, width = _hashed(argument, site)
+            found = FunctionCall(functor, (value, found, integer(width)), NUMBER, site.span)
+        return found
+
+    return SqlFunction(1, MANY, build)
+
+
+def _hashed(value: Expression, site: Site) -> tuple[Expression, int]:
+    """Return what is hashed of a value, and how many bytes it has; 0 for any number."""
+    type_ = value.type
+    if type_.is_interval:
+        return amount_of(value), 4 if type_.logical is Kind.MONTHS else 8
+    if type_.is_unsigned:
+        value = to_decimal(value, 0, 20)
+    elif type_.is_timestamp_ntz:
+        value = convert(value, TIMESTAMP)
+    type_ = value.type
+    match type_.logical_kind:
+        case Kind.NUMBER:
+            return value, 4 if bits_of(value) <= 32 else 8
+        case Kind.BOOL | Kind.DATE:
+            return value, 4
+        case Kind.FLOAT | Kind.TIMESTAMP:
+            return value, 8
+        case Kind.FLOAT32:
+            return convert(value, FLOAT), 4
+        case Kind.DECIMAL:
+            return value, 0 if type_.is_long_decimal else 8
+        case Kind.SYMBOL | Kind.BINARY:
+            return value, 0
+        case _:
+            message = f"`{site.name}` of {type_name(type_)} is refused: it hashes single values."
+            raise site.error("C1311", message, "hash the parts")
+
+
 NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "abs": _of_singles(SqlFunction(1, 1, _absolute)),
     "sign": SqlFunction(1, 1, _sign),
@@ -309,6 +367,9 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
     "div": _operator("DIV"),
     "positive": SqlFunction(1, 1, _positive),
     "pmod": SqlFunction(2, 2, _positive_rest),
+    "hash": _hash("murmur3"),
+    "xxhash64": _hash("xxhash64"),
+    "typeof": SqlFunction(1, 1, _type_name),
     "negative": SqlFunction(1, 1, _negative),
     "try_add": _operator("+", is_try=True),
     "try_subtract": _operator("-", is_try=True),

@@ -39,6 +39,11 @@ _MIXED = (
 )
 _CODE = ("depends on keys and chance", "encrypt the data outside, and insert it")
 _FORMAT = ("reads or writes a format of its own", "load files of that format, or keep columns")
+_FAILING = (
+    "fails in the middle of a query",
+    "use `CHECK` or `CREATE ASSERTION`, which refuse a transaction",
+)
+_BITMAPS = ("makes a map of 4096 bytes for each group", "use `count(DISTINCT x)`")
 _VARIANT = ("would be a VARIANT, which cannot be compared", "keep a column for each part")
 _FORMATTED = (
     "formats as Java does, which rounds in its own way",
@@ -82,6 +87,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("schema_of_variant", "schema_of_variant_agg"), _VARIANT),
     **dict.fromkeys(("format_string", "printf"), _FORMATTED),
     **dict.fromkeys(("make_interval", "try_make_interval"), _MIXED),
+    **dict.fromkeys(("assert_true", "raise_error"), _FAILING),
+    **dict.fromkeys(("bitmap_construct_agg", "bitmap_or_agg", "bitmap_and_agg"), _BITMAPS),
+    "collate": ("compares texts as a language does", "compare `lower(x)`, or keep a sort key"),
+    "collect_union": ("would be a set of elements", "use `collect_set` of an `explode`"),
+    "counter_diff": ("is a difference to the row before", "use `x - lag(x) OVER (…)`"),
+    "measure": ("is of metric views, which are not known here", "write the aggregate"),
+    "sentences": ("depends on a language", "use `split`"),
+    "timestamp_nanos": ("has parts that no timestamp here has", "use `timestamp_micros`"),
     "unix_nanos": ("counts parts that no timestamp here has", "use `unix_micros`"),
 }
 """Functions of Spark that are refused: the reason, and what to do."""
@@ -103,7 +116,7 @@ INTERNAL = frozenset(
 
 _INT = (
     "ascii bit_count bit_length char_length character_length date_diff datediff day dayofmonth "
-    "dayofweek dayofyear find_in_set hour instr json_array_length len length "
+    "dayofweek dayofyear find_in_set hash hour instr json_array_length len length "
     "levenshtein locate minute month octet_length position quarter regexp_count regexp_instr "
     "second unix_date week weekday weekday_iso weekofyear year yearofweek"
 )

@@ -1,18 +1,19 @@
 """Functions on text; where an argument is binary, those on binary values that have their names."""
 
-from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.catalog import FUNCTORS, count_groups, result_type
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
-from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL, Kind, Type
+from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL
 from corollary.frontends.sql.binder.functions.arguments import (
     MANY,
     Builder,
     SqlFunction,
     expressions_of,
     fitted,
+    literal_integer,
     literal_text,
     with_default,
 )
-from corollary.frontends.sql.binder.values.conversions import call, integer
+from corollary.frontends.sql.binder.values.conversions import call, integer, is_untyped
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     attempt,
@@ -77,12 +78,21 @@ def _matches(functor: str, count: int) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         text, pattern = fitted(arguments[0], TEXT, site), literal_text(arguments[1], site)
         fixed: tuple[Expression, ...] = (text, ConstantValue(pattern, SYMBOL))
-        if functor == "regexp_extract":
-            group = arguments[2] if len(arguments) > 2 else integer(1)
-            fixed += (fitted(group, WHOLE, site),)
+        try:
+            groups = count_groups(pattern)
+        except ValueError as error:
+            message = f"`{pattern}` is not a pattern of RE2: {error}."
+            raise site.error("C1306", message, "write it without what RE2 does not have") from None
+        if "group" in FUNCTORS[functor].arguments:
+            group = literal_integer(arguments[2], site) if len(arguments) > 2 else 1
+            if not 0 <= group <= groups:
+                message = f"The pattern has {groups} groups, and no group {group}."
+                raise site.error("C1306", message, "write 0 for all that matches")
+            fixed += (integer(group),)
         elif functor == "regexp_replace":
             fixed += (fitted(arguments[2], TEXT, site),)
-        return call(functor, fixed, Type(FUNCTORS[functor].result or Kind.SYMBOL), site.span)
+        result = result_type(functor, [each.type for each in fixed])
+        return call(functor, fixed, result, site.span)
 
     return SqlFunction(3 if functor == "regexp_replace" else 2, count, build)
 
@@ -111,6 +121,19 @@ def _chosen(arguments: list[Expression], site: Site) -> Expression:
     is_null = FunctionCall("is_null", (number,), BOOL, site.span)
     nothing = ConstantValue(None, SYMBOL.with_null(True))
     return choose([(is_null, nothing)], found, SYMBOL, site.span)
+
+
+def _mask(arguments: list[Expression], site: Site) -> Expression:
+    """`mask(text, upper, lower, digit, other)`: literal characters, null for those to keep."""
+    signs = ["" if is_untyped(each) else literal_text(each, site) for each in arguments[1:]]
+    if any(
+        len(sign) != 1 and not is_untyped(each)
+        for sign, each in zip(signs, arguments[1:], strict=True)
+    ):
+        message = "`mask` takes single characters."
+        raise site.error("C1306", message, "write one character, or NULL to keep them")
+    written = (ConstantValue(each, SYMBOL) for each in signs)
+    return call("mask", (fitted(arguments[0], TEXT, site), *written), SYMBOL, site.span)
 
 
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
@@ -154,12 +177,14 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "rpad": with_default("rpad", ConstantValue(" ", SYMBOL)),
     "regexp_replace": _matches("regexp_replace", 3),
     "regexp_extract": _matches("regexp_extract", 3),
+    "regexp_extract_all": _matches("regexp_extract_all", 3),
     "regexp_count": _matches("regexp_count", 2),
     "regexp_instr": _matches("regexp_instr", 2),
     "regexp_substr": SqlFunction(2, 2, _first_match),
     "concat": SqlFunction(1, MANY, _concat),
     "concat_ws": SqlFunction(1, MANY, _concat_with),
     "elt": SqlFunction(2, MANY, _chosen),
+    "mask": SqlFunction(1, 5, _mask),
 }
 """The functions on text, by their names in Spark."""
 
@@ -234,9 +259,25 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
 }
 """Where an argument is binary."""
 
+_ALGORITHMS = ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
+
+
+def _hmac(arguments: list[Expression], site: Site) -> Expression:
+    """`hmac(key, message, algorithm)`, by SHA-256 if nothing is said."""
+    written = literal_text(arguments[2], site) if len(arguments) > 2 else "SHA256"
+    name = written.upper().replace("SHA-", "SHA")
+    if name not in _ALGORITHMS:
+        message, known = f"`hmac` does not know `{written}`.", ", ".join(_ALGORITHMS)
+        raise site.error("C1306", message, f"there are {known}")
+    key, value = (fitted(each, BYTES, site) for each in arguments[:2])
+    algorithm = ConstantValue(name.lower(), SYMBOL)
+    return call("hmac", (key, value, algorithm), BINARY, site.span)
+
+
 CODING_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of({"unbase64(s: symbol)": "from_base64(s)"}),
     "encode": SqlFunction(2, 2, _coded("to_utf8")),
+    "hmac": SqlFunction(2, 3, _hmac),
     "to_binary": SqlFunction(1, 2, _to_binary),
     "try_to_binary": SqlFunction(1, 2, _try_to_binary),
     "unhex": SqlFunction(1, 1, _try_to_binary),

@@ -14,6 +14,7 @@ from corollary.core.types import (
     SYMBOL,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    Kind,
     Type,
     decimal,
 )
@@ -27,6 +28,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
 )
 from corollary.frontends.sql.binder.values.conversions import (
     EPOCH,
+    amount_of,
     call,
     cast,
     convert,
@@ -303,11 +305,50 @@ def _without_zone(function: SqlFunction) -> SqlFunction:
     return SqlFunction(function.least, min(function.most, 6), build)
 
 
+def _bucket(arguments: list[Expression], site: Site) -> Expression:
+    """`time_bucket(size, t, origin)`: when the interval of this size begins in which t is."""
+    size, moment = arguments[0], fitted(arguments[1], MOMENT, site)
+    length = amount_of(size) if isinstance(size, ConstantValue) and size.type.is_interval else None
+    count = length.value if isinstance(length, ConstantValue) else None
+    if not isinstance(count, int) or count < 1:
+        message = "`time_bucket` takes a literal interval that is above 0."
+        raise site.error("C1306", message, "write `INTERVAL 15 MINUTES`, say")
+    origin = fitted(arguments[2], MOMENT, site) if len(arguments) > 2 else None
+    if size.type.logical_kind is Kind.MONTHS and origin is not None:
+        message = "`time_bucket` of months begins with January 1970."
+        raise site.error("C1311", message, "leave the origin out, or give the interval in days")
+    values = [integer(count), moment, origin or ConstantValue(EPOCH, TIMESTAMP)]
+    found = _BUCKET_FUNCTIONS[size.type.logical_kind].build(values, site)
+    is_local = arguments[1].type.is_timestamp_ntz
+    return convert(found, TIMESTAMP_NTZ) if is_local else found
+
+
+def _converted(arguments: list[Expression], site: Site) -> Expression:
+    """`convert_timezone(source, target, t)`; the source is UTC if it is left out."""
+    *zones, moment = arguments
+    source, target = [ConstantValue("UTC", SYMBOL), *zones][-2:]
+    return convert(_CONVERSION.build([source, target, moment], site), TIMESTAMP_NTZ)
+
+
 def _today(_: list[Expression], site: Site) -> Expression:
     return FunctionCall("today", (), DATE, site.span)
 
 
 MAKE_TIMESTAMP = SqlFunction(6, 7, _make_timestamp)
+
+_CONVERSION = expressions_of(
+    {"convert(a: symbol, b: symbol, t: timestamp)": "from_utc(to_utc(t, a), b)"}
+)["convert"]
+_PASSED_MONTHS = "((year(t) - 1970) * 12 + month(t) - 1)"
+_BUCKETS = {
+    Kind.MONTHS: f"add_months(o, {_PASSED_MONTHS} - (({_PASSED_MONTHS} % n) + n) % n)",
+    Kind.DURATION: """
+        add_microseconds(t, -(((microseconds_between(o, t) % n) + n) % n))""",
+}
+_BUCKET_FUNCTIONS = {
+    kind: expressions_of({"bucket(n: number, t: timestamp, o: timestamp)": text})["bucket"]
+    for kind, text in _BUCKETS.items()
+}
 
 TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of(
@@ -363,6 +404,8 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
     "from_unixtime": SqlFunction(1, 2, _from_unixtime),
     "next_day": SqlFunction(2, 2, _next_day),
+    "time_bucket": SqlFunction(2, 3, _bucket),
+    "convert_timezone": SqlFunction(2, 3, _converted),
     "make_dt_interval": _make_interval(tuple(SIZES.values())[2:], DURATION),
     "make_ym_interval": _make_interval(tuple(SIZES.values())[:2], MONTHS),
     **dict.fromkeys(("current_date", "curdate"), SqlFunction(0, 0, _today)),
