@@ -258,6 +258,33 @@ def test_what_is_there_is_shown(db: corollary.Database) -> None:
     ((plan,),) = db.sql("EXPLAIN SELECT a FROM t WHERE k = 1").rows()
     assert plan == db.explain("SELECT a FROM t WHERE k = 1").strip()
     assert "C1368" in refusal(db, "DESCRIBE z")
+    ((text,),) = db.sql("SHOW CREATE TABLE w").rows()
+    assert text == "CREATE MATERIALIZED VIEW w AS SELECT k FROM t"
+    assert db.sql("SHOW FUNCTIONS LIKE 'upp*|max_*'").rows() == [("max_by",), ("upper",)]
+    assert db.sql("DESCRIBE FUNCTION upper").rows()[0] == ("Function: upper",)
+    assert "has another value each time" in db.sql("DESC FUNCTION rand").rows()[1][0]
+    assert db.sql("DESCRIBE FUNCTION nothing").rows() == [("Function: nothing not found.",)]
+
+
+def test_a_view_gets_another_query(db: corollary.Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT k FROM t")
+    db.sql("CREATE VIEW v AS SELECT * FROM w")
+    db.sql("ALTER VIEW w AS SELECT k, 2 AS z FROM t WHERE k = 1")
+    assert ask(db, "SELECT * FROM v") == [(1, 2)]
+    ((text,),) = db.sql("SHOW CREATE TABLE w").rows()
+    assert text.startswith("CREATE OR REPLACE MATERIALIZED VIEW")
+    assert "C1372" in refusal(db, "ALTER VIEW t AS SELECT 1")
+
+
+def test_rows_are_overwritten_and_named(db: corollary.Database) -> None:
+    db.sql("CREATE TABLE s LIKE t")
+    db.sql("INSERT INTO s BY NAME SELECT 7 AS a, k FROM t")
+    assert {row[1] for row in ask(db, "SELECT k, a FROM s")} == {7}
+    db.sql("INSERT OVERWRITE s (k) SELECT k FROM s WHERE k = 1 UNION ALL VALUES (1), (5)")
+    assert ask(db, "SELECT k, a FROM IDENTIFIER('s')") == [(1, None), (1, None), (5, None)]
+    db.sql("INSERT OVERWRITE TABLE s SELECT * FROM s WHERE k > 1")
+    assert len(ask(db, "TABLE s")) == 1
+    assert "C1367" in refusal(db, "INSERT INTO s BY NAME SELECT 1 AS nothing")
 
 
 def test_the_level_at_which_spark_gives_up_is_no_limit(db: corollary.Database) -> None:

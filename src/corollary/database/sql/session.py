@@ -34,7 +34,7 @@ from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
-from corollary.frontends.sql.statements.kept_texts import edit_program
+from corollary.frontends.sql.statements.kept_texts import altered_view, edit_program
 from corollary.frontends.sql.statements.metadata import metadata_query, table_like
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.writes import merge_writes
@@ -110,6 +110,9 @@ class SqlSession:
             if pending:
                 result = self._edit(pending)
                 pending = []
+            if isinstance(statement, nodes.AlterView):
+                result = self._alter_view(statement)
+                continue
             result = self._run(statement, place, at)
         return self._edit(pending) if pending else result
 
@@ -178,6 +181,13 @@ class SqlSession:
         given = tuple(edits)
         return self._in_transaction(
             lambda transaction: transaction.edit(lambda program: edit_program(program, given))
+        )
+
+    def _alter_view(self, statement: nodes.AlterView) -> Transaction | None:
+        return self._in_transaction(
+            lambda transaction: transaction.edit(
+                lambda program: edit_program(program, [altered_view(program, statement)])
+            )
         )
 
     def _create_from(
@@ -298,11 +308,27 @@ class SqlSession:
 
         return PreparedWrite(table.relation, reads, operations)
 
+    def _prepare_overwrite(self, statement: nodes.Insert, place: StatementPlace) -> PreparedWrite:
+        """Return INSERT OVERWRITE: all rows go, before those of the query come."""
+        table = statement.table
+        every = nodes.Delete(table, table.text, None, statement.span)
+        writes = [resolve_write(self.state.loaded, each, place) for each in (every, statement)]
+        relation = writes[0].table.relation
+        self._refuse_own_writes({relation, *writes[1].reads}, statement)
+        self._note_write(statement, writes[0].table)
+
+        def operations() -> list[Operation]:
+            return [done for each in writes for done in self._rows(each)]
+
+        return PreparedWrite(relation, writes[0].reads | writes[1].reads, operations)
+
     def _do(self, write: PreparedWrite) -> Transaction | None:
         return self._in_transaction(lambda transaction: transaction.read(write.deferred))
 
     def _prepare(self, statement: nodes.Write, place: StatementPlace) -> PreparedWrite:
         """Return a write; the rows of one that reads nothing are computed now."""
+        if isinstance(statement, nodes.Insert) and statement.is_overwriting:
+            return self._prepare_overwrite(statement, place)
         write = resolve_write(self.state.loaded, statement, place)
         if write.reads:
             return self._noted(write, lambda: self._rows(write))

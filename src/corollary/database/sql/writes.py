@@ -381,6 +381,8 @@ def _make_shape(state: DatabaseState, shape: TextShape) -> WriteShape | None:
     statements = parse_statements(file)
     if len(statements) != 1 or not isinstance(statements[0], nodes.Write):
         return None
+    if isinstance(statements[0], nodes.Insert) and statements[0].is_overwriting:
+        return None
     place = StatementPlace(file, shape.values)
     write = resolve_write(state.loaded, statements[0], place)
     catalog = visible_catalog(state.program)

@@ -246,12 +246,32 @@ def split_statements(
     [['a'], ['b']]
     """
     found: list[list[Token]] = [[]]
-    for token in _tokenise(file, dialect):
+    for token in _with_identifiers(_tokenise(file, dialect)):
         if token.token_type is TokenType.SEMICOLON:
             found.append([])
         else:
             found[-1].append(token)
     return [tokens for tokens in found if tokens]
+
+
+def _with_identifiers(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield tokens with the names that `IDENTIFIER('a.b')` says in place of it."""
+    at = 0
+    while at < len(tokens):
+        part = tokens[at : at + 4]
+        kinds = tuple(each.token_type for each in part[1:])
+        if part[0].text.upper() != "IDENTIFIER" or kinds != _IN_BRACKETS:
+            yield part[0]
+            at += 1
+            continue
+        for number, name in enumerate(part[2].text.split(".")):
+            if number:
+                yield _replaced(part[2], TokenType.DOT, ".")
+            yield _replaced(part[2], TokenType.IDENTIFIER, name.strip("`"))
+        at += 4
+
+
+_IN_BRACKETS = (TokenType.L_PAREN, TokenType.STRING, TokenType.R_PAREN)
 
 
 def _tokenise(file: SourceFile, dialect: type[Dialect]) -> list[Token]:
@@ -449,7 +469,11 @@ def _with_names(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _as_name(word: Token) -> Token:
-    return Token(TokenType.VAR, word.text, word.line, word.col, word.start, word.end, word.comments)
+    return _replaced(word, TokenType.VAR, word.text)
+
+
+def _replaced(word: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, word.line, word.col, word.start, word.end, word.comments)
 
 
 _DIRECTIONS = frozenset({TokenType.ASC, TokenType.DESC})

@@ -52,6 +52,7 @@ _NODE_CURES = {
     "AtTimeZone": "times are in UTC: add or take away an interval",
     "Parameter": "write a parameter as `:name`",
     "Fetch": "write LIMIT",
+    "Kwarg": "give the values in their order, without names",
     "Order": "leave it out: rows have no order",
 }
 _NODE_WORDS = {

@@ -403,6 +403,8 @@ def _not_a_definition(statement: nodes.Statement) -> Diagnostic:
     match statement:
         case nodes.QueryStatement() | nodes.Show():
             what, cure = "asks a question", 'ask it with `corollary sql W "SELECT …"`'
+        case nodes.AlterView():
+            what, cure = "alters a view", "write the `CREATE VIEW` as it is to be"
         case nodes.Drop():
             what, cure = "drops something", "leave out the `CREATE` instead"
         case _:

@@ -72,6 +72,24 @@ def without_owned(program: Program, names: Iterable[str]) -> Program:
     )
 
 
+def altered_view(program: Program, alteration: nodes.AlterView) -> PlacedDefinition:
+    """Return the statement of a view with another query, materialized if it is.
+
+    Raises:
+        InputError: there is no such view.
+    """
+    name = alteration.name.text
+    for each in kept_definitions(program):
+        view = each.statement
+        if isinstance(view, nodes.CreateView) and view.name.text.lower() == name.lower():
+            kind = "MATERIALIZED VIEW" if view.is_materialized else "VIEW"
+            text = f"CREATE OR REPLACE {kind} `{view.name.text}` {alteration.query}"
+            (found,) = _parse_kept({view.name.text: text})
+            return found
+    message = f"There is no view `{name}` that SQL made."
+    raise InputError.of("C1372", message, alteration.name.span, "create it with `CREATE VIEW`")
+
+
 def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Program:
     """Return a program after further statements; the same one if they change nothing.
 

@@ -1,11 +1,18 @@
 """What SHOW, DESCRIBE and EXPLAIN answer, and the table that CREATE TABLE … AS makes."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from corollary.core.program import Program
+from corollary.core.functors.catalog import functor_of_sql
+from corollary.core.printer import print_declaration
+from corollary.core.program import Program, sql_texts
+from corollary.frontends.sql.binder.aggregates import AGGREGATES
+from corollary.frontends.sql.binder.functions.table import INTERNAL, function_names, refusal_of
 from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
+from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
 from corollary.frontends.sql.catalog import SqlCatalog, visible_catalog
 from corollary.frontends.sql.query_tree import Query
 from corollary.frontends.sql.statements import nodes
@@ -19,6 +26,9 @@ _NAMES = {
     nodes.Shown.VIEWS: ("namespace", "viewName", "isTemporary"),
     nodes.Shown.COLUMNS: ("col_name",),
     nodes.Shown.DESCRIPTION: ("col_name", "data_type", "comment"),
+    nodes.Shown.DEFINITION: ("createtab_stmt",),
+    nodes.Shown.FUNCTIONS: ("function",),
+    nodes.Shown.FUNCTION: ("function_desc",),
     nodes.Shown.PLAN: ("plan",),
 }
 """The columns of the answers, which are Spark's."""
@@ -37,6 +47,14 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
             rows = [(plan.strip(),)]
         case nodes.Shown.TABLES | nodes.Shown.VIEWS:
             rows = [("", name, False) for name in _listed(statement, catalog, program)]
+        case nodes.Shown.FUNCTIONS:
+            rows = [(name,) for name in _matching(statement.pattern, sorted(_functions()))]
+        case nodes.Shown.FUNCTION:
+            rows = [(line,) for line in _described(statement)]
+        case nodes.Shown.DEFINITION:
+            assert statement.relation is not None
+            table = find_table(catalog, statement.relation.text, statement.relation.span)
+            rows = [(_definition(program, table.relation),)]
         case nodes.Shown.COLUMNS | nodes.Shown.DESCRIPTION:
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)
@@ -61,14 +79,45 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
 
 def _listed(statement: nodes.Show, catalog: SqlCatalog, program: Program) -> list[str]:
     """Return the relations that a pattern of Spark describes: `*` is any text, `|` is or."""
-    choices = [re.escape(each).replace(r"\*", ".*") for each in statement.pattern.split("|")]
-    pattern = re.compile("|".join(f"(?:{each})" for each in choices), re.IGNORECASE)
     names = catalog.names()
     if statement.shown is nodes.Shown.VIEWS:
         kept = kept_definitions(program)
         views = {each.name for each in kept if isinstance(each.statement, nodes.CreateView)}
         names = [name for name in names if name in views]
+    return _matching(statement.pattern, names)
+
+
+def _matching(written: str, names: Iterable[str]) -> list[str]:
+    choices = [re.escape(each).replace(r"\*", ".*") for each in written.split("|")]
+    pattern = re.compile("|".join(f"(?:{each})" for each in choices), re.IGNORECASE)
     return [name for name in names if pattern.fullmatch(name)]
+
+
+def _functions() -> set[str]:
+    """Return the names of all functions, aggregates and window functions."""
+    return {*function_names(), *SPECIAL_CALLS, *AGGREGATES, *WINDOW_FUNCTIONS} - INTERNAL
+
+
+def _described(statement: nodes.Show) -> Iterator[str]:
+    """Yield what is said of a function: its name, and what it gives or why it is refused."""
+    assert statement.relation is not None
+    name = statement.relation.text.lower()
+    reason, spec = refusal_of(name), functor_of_sql(name)
+    is_known = reason is not None or name in _functions()
+    yield f"Function: {name}{'' if is_known else ' not found.'}"
+    if reason is not None:
+        yield f"Refused: it {reason[0]}; {reason[1]}"
+    elif spec is not None and spec.doc:
+        yield f"Usage: {name}({', '.join(spec.arguments)}) - {spec.doc}"
+
+
+def _definition(program: Program, relation: str) -> str:
+    """Return the statement that made a relation, or its declaration."""
+    text = sql_texts(program).get(relation)
+    if text is not None:
+        return text
+    declared = (each for each in program.declarations if each.name == relation)
+    return "\n".join(map(print_declaration, declared))
 
 
 def table_like(name: SqlName, query: Query) -> str:

@@ -190,6 +190,19 @@ def yields(statement: Definition) -> bool:
     return isinstance(statement, CreateTable | CreateView) and statement.if_not_exists
 
 
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    """ALTER VIEW name AS query.
+
+    Attributes:
+        query: its text, from `AS` on.
+    """
+
+    name: SqlName
+    query: str
+    span: Span
+
+
 class DroppedKind(StrEnum):
     """What a DROP names."""
 
@@ -212,12 +225,13 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO table [(columns)] query."""
+    """INSERT INTO|OVERWRITE table [(columns)] query."""
 
     table: SqlName
     columns: tuple[SqlName, ...]
     query: exp.Expr
     span: Span
+    is_overwriting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,15 +315,18 @@ class Shown(StrEnum):
     VIEWS = "views"
     COLUMNS = "columns"
     DESCRIPTION = "description"
+    DEFINITION = "definition"
+    FUNCTIONS = "functions"
+    FUNCTION = "function"
     PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW TABLES, SHOW VIEWS, SHOW COLUMNS IN name, DESCRIBE name, EXPLAIN question.
+    """SHOW TABLES, SHOW COLUMNS IN name, DESCRIBE name, EXPLAIN question and their like.
 
     Attributes:
-        relation: whose columns are shown.
+        relation: the relation or function that is shown.
         pattern: the names to be listed, with `*` for any characters and `|` between choices.
         text: the question whose plan is shown.
     """
@@ -322,5 +339,13 @@ class Show:
 
 
 Statement = (
-    Definition | Drop | Write | Merge | TransactionBoundary | QueryStatement | CreateTableAs | Show
+    Definition
+    | AlterView
+    | Drop
+    | Write
+    | Merge
+    | TransactionBoundary
+    | QueryStatement
+    | CreateTableAs
+    | Show
 )

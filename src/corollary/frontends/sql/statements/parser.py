@@ -36,7 +36,18 @@ _CURES = {
     "REFRESH": "leave it out: views are always up to date",
 }
 _WORDS = (
-    *("CREATE", "DROP", "INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE", "SELECT", "WITH"),
+    *(
+        "CREATE",
+        "ALTER",
+        "DROP",
+        "INSERT",
+        "DELETE",
+        "UPDATE",
+        "MERGE",
+        "TRUNCATE",
+        "SELECT",
+        "WITH",
+    ),
     *("VALUES", "BEGIN", "SHOW", "DESCRIBE", "EXPLAIN"),
 )
 _KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER")
@@ -82,8 +93,15 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     if word in QUESTION_WORDS:
         return nodes.QueryStatement(parse_query(tokens, file), _whole(cursor))
     match word:
+        case "TABLE":
+            cursor.expect("TABLE")
+            every = exp.select("*").from_(_table(read_relation_name(cursor)))
+            cursor.finish()
+            return nodes.QueryStatement(every, _whole(cursor))
         case "CREATE":
             return _create(cursor)
+        case "ALTER" if cursor.is_next("ALTER", "VIEW"):
+            return _alter_view(cursor)
         case "DROP":
             return _drop(cursor)
         case "INSERT":
@@ -162,6 +180,10 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
     name = read_relation_name(cursor)
     text = text_of(cursor.tokens, cursor.file)
     match kind:
+        case "TABLE" if cursor.accept("LIKE"):
+            like = exp.select("*").from_(_table(read_relation_name(cursor))).where("false")
+            cursor.finish()
+            return nodes.CreateTableAs(name, like, if_not_exists, _whole(cursor))
         case "TABLE" if cursor.is_next("AS"):
             return nodes.CreateTableAs(name, _query(cursor), if_not_exists, _whole(cursor))
         case "TABLE":
@@ -195,6 +217,20 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             return nodes.CreateAlert(name, message, options, _query(cursor), text, _whole(cursor))
         case _:
             return _trigger(cursor, name, text)
+
+
+def _table(name: SqlName) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(name.text, quoted=True))
+
+
+def _alter_view(cursor: TokenCursor) -> nodes.AlterView:
+    cursor.expect("ALTER", "VIEW")
+    name = read_relation_name(cursor)
+    if not cursor.is_next("AS"):
+        cursor.fail("`AS` and a query: nothing else of a view can be altered")
+    text = text_of(cursor.tokens[cursor.position :], cursor.file)
+    _query(cursor)
+    return nodes.AlterView(name, text, _whole(cursor))
 
 
 def read_relation_name(cursor: TokenCursor) -> SqlName:
@@ -282,6 +318,9 @@ def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigg
             action = _delete(action_cursor)
         case _:
             action_cursor.fail("`INSERT INTO` or `DELETE FROM`")
+    if isinstance(action, nodes.Insert) and action.is_overwriting:
+        message = "A trigger cannot overwrite a table."
+        raise InputError.of("C1365", message, action.span, "write `INSERT INTO`")
     return nodes.CreateTrigger(
         name, event, table, old, new, condition, action, text, _whole(cursor)
     )
@@ -306,25 +345,28 @@ def _drop(cursor: TokenCursor) -> nodes.Drop:
 def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
     """Return an INSERT; the common table expressions before it belong to its query."""
     cursor.expect("INSERT")
-    if cursor.is_next("OVERWRITE"):
-        raise InputError.of(
-            "C1363",
-            "`INSERT OVERWRITE` is not supported.",
-            cursor.span,
-            "write `DELETE FROM` and `INSERT INTO` between `BEGIN` and `COMMIT`",
-        )
-    cursor.expect("INTO")
+    is_overwriting = cursor.accept("OVERWRITE")
+    if not is_overwriting:
+        cursor.expect("INTO")
     _ = cursor.accept("TABLE")
     table = read_relation_name(cursor)
     columns: tuple[SqlName, ...] = ()
+    by_name = cursor.accept("BY", "NAME")
     if cursor.is_next("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "("):
         columns = cursor.names("a column")
     if cursor.word() not in QUESTION_WORDS:
         cursor.fail("`VALUES` or a query")
     if tables and cursor.is_next("WITH"):
         cursor.fail("a query without a `WITH` of its own")
+    span = cursor.span
     query = parse_query([*tables, *cursor.rest()], cursor.file)
-    return nodes.Insert(table, columns, query, _whole(cursor))
+    if by_name:
+        names = query.named_selects if isinstance(query, exp.Query) else []
+        if not names or "" in names or "*" in names:
+            message = "`BY NAME` needs a query whose columns have names."
+            raise InputError.of("C1363", message, span, "name each column of the SELECT")
+        columns = tuple(SqlName(each, span) for each in names)
+    return nodes.Insert(table, columns, query, _whole(cursor), is_overwriting)
 
 
 def _delete(cursor: TokenCursor) -> nodes.Delete:
@@ -409,19 +451,26 @@ def _show(cursor: TokenCursor) -> nodes.Show:
         text = text_of(cursor.rest(), cursor.file)
         return nodes.Show(nodes.Shown.PLAN, span, text=text)
     if cursor.accept("SHOW"):
-        for shown in (nodes.Shown.TABLES, nodes.Shown.VIEWS):
+        for shown in (nodes.Shown.TABLES, nodes.Shown.VIEWS, nodes.Shown.FUNCTIONS):
             if cursor.accept(shown.upper()):
                 is_like = cursor.accept("LIKE") or not cursor.has_ended()
                 pattern = cursor.string("a pattern of names") if is_like else "*"
                 cursor.finish()
                 return nodes.Show(shown, span, pattern=pattern)
-        if not cursor.accept("COLUMNS"):
-            cursor.fail("`TABLES`, `VIEWS` or `COLUMNS`")
-        if not cursor.accept("IN"):
-            cursor.expect("FROM")
-        shown = nodes.Shown.COLUMNS
+        if cursor.accept("CREATE", "TABLE"):
+            shown = nodes.Shown.DEFINITION
+        elif cursor.accept("COLUMNS"):
+            if not cursor.accept("IN"):
+                cursor.expect("FROM")
+            shown = nodes.Shown.COLUMNS
+        else:
+            cursor.fail("`TABLES`, `VIEWS`, `COLUMNS`, `FUNCTIONS` or `CREATE TABLE`")
     else:
         cursor.position += 1
+        if cursor.accept("FUNCTION"):
+            function = cursor.name("a function")
+            cursor.finish()
+            return nodes.Show(nodes.Shown.FUNCTION, span, function)
         _ = cursor.accept("TABLE")
         _ = cursor.accept("EXTENDED")
         shown = nodes.Shown.DESCRIPTION

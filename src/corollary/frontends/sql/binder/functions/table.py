@@ -124,10 +124,15 @@ RESULT_BITS = {**dict.fromkeys(_INT.split(), 32), "bit_get": 8, "getbit": 8}
 """The bits of the integers that functions give, but those of BIGINT."""
 
 
+def refusal_of(name: str) -> tuple[str, str] | None:
+    """Return why a function cannot be had, and what to write instead; None for others."""
+    families = (why for prefix, why in REFUSED_FAMILIES.items() if name.startswith(prefix))
+    return REFUSED.get(name) or next(families, None)
+
+
 def check_accepted(name: str, site: Site) -> None:
     """Refuse a function that is known and cannot be had, whatever its arguments are."""
-    families = (why for prefix, why in REFUSED_FAMILIES.items() if name.startswith(prefix))
-    found = REFUSED.get(name) or next(families, None)
+    found = refusal_of(name)
     if found is not None:
         reason, cure = found
         raise site.error("C1311", f"`{name}` is refused: it {reason}.", cure)
