@@ -79,6 +79,15 @@ CALLS = [
     *("hash(CAST(s AS BINARY), CAST(j AS SMALLINT))", "typeof(i)", "typeof(p * l)"),
     *("hmac(s, t)", "hmac(s, t, 'SHA-1')", "from_base32(s)", "bitmap_count(CAST(s AS BINARY))"),
     *("mask(s, 'Q', NULL, '#')", "mask(s, NULL, 'q', NULL, '*')", "mask(s)"),
+    *(
+        f"{name}(concat({begin}, s, {end}), {part})"
+        for name, begin, end in (
+            ("try_parse_url", "''", "''"),
+            ("try_parse_url", "'http://'", "'/b?c=d'"),
+            ("parse_url", "'//u@h:1/'", "'?c=d&e=f#g'"),
+        )
+        for part in ("'HOST'", "'PATH'", "'FILE'", "'AUTHORITY'", "'QUERY'", "'QUERY', 'c'")
+    ),
     *(f"regexp_extract_all(s, '{each})" for each in ("([a-z])(.)?', 2", "[a-z]+', 0", "(b)'")),
     *(f"time_bucket(INTERVAL {size}, v)" for size in ("7 HOURS", "5 MONTHS", "90 DAYS", "1 YEAR")),
     "time_bucket(INTERVAL 11 MINUTES, v, TIMESTAMP '2000-01-01 00:00:07')",

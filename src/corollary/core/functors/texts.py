@@ -275,6 +275,14 @@ def more_texts() -> Iterable[FunctorSpec]:
         sql_names="jaro_winkler_similarity",
     )
     yield _define(
+        "parse_url(s: symbol, part: symbol, key?: symbol) -> symbol",
+        "`HOST`, `PATH`, `QUERY`, `REF`, `PROTOCOL`, `FILE`, `AUTHORITY` or `USERINFO` of a URL, or"
+        " what a key of its query has; null if there is none",
+        is_fallible=True,
+        nullness=Nullness.ALWAYS,
+        sql_names="parse_url",
+    )
+    yield _define(
         "mask(s: symbol, upper?: symbol, lower?: symbol, digit?: symbol, other?: symbol) -> symbol",
         "`X` for each capital letter, `x` for small ones, `n` for digits, or other characters, none"
         " for those to keep",

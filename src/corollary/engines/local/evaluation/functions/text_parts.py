@@ -32,6 +32,7 @@ from corollary.engines.local.evaluation.arithmetic import (
     Result,
 )
 from corollary.engines.local.evaluation.functions.arrays import each_list
+from corollary.engines.local.evaluation.functions.urls import part_of_url
 from corollary.engines.local.evaluation.text_functions import (
     TEXT_FUNCTIONS,
     NoValueError,
@@ -505,6 +506,7 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "regexp_instr": each_row(_regexp_instr),
     "format_number": _format_number,
     "conv": each_row(_convert_base),
+    "parse_url": each_row(part_of_url),
     "from_base32": each_row(_from_base32),
     "bitmap_count": each_row(lambda digits: int(digits or "0", 16).bit_count()),
     "hmac": each_row(_hmac),

@@ -155,6 +155,8 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
                 cat(substring(text, 1, start - 1), new,
                 substring(text, start + if(lt(n, 0), strlen(new), n), 2147483647))""",
             "try_url_decode(s: symbol)": "try(url_decode(s))",
+            "try_parse_url(s: symbol, part: symbol)": "try(parse_url(s, part))",
+            "try_parse_url(s: symbol, part: symbol, k: symbol)": "try(parse_url(s, part, k))",
             "base64(s: symbol)": "to_base64(to_utf8(s))",
             "bit_length(s: symbol)": "octet_length(s) * 8",
             "sha2(s: symbol, bits: number)": "null_if(sha2(s, bits), '')",
