@@ -17,6 +17,7 @@ from support.functor_tables import (
     sql_functions_table,
 )
 from support.paths import REPOSITORY
+from support.sql.summaries import constructs_tables, corpus_table
 
 DOCS = REPOSITORY / "docs"
 FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts")
@@ -31,15 +32,25 @@ TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("bulk.md", "functors"): bulk_table,
     ("sql.md", "functions"): sql_functions_table,
     ("sql.md", "refused functions"): refused_functions_table,
+    ("sql.md", "corpus"): corpus_table,
     **{("language.md", f"functors: {each}"): partial(language_table, each) for each in FUNCTORS},
 }
-pytestmark = pytest.mark.smoke
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("page", "name"), TABLES, ids=map(" ".join, TABLES))
 def test_tables_are_current(page: str, name: str) -> None:
+    check_table(page, name, TABLES[page, name]())
+
+
+def test_tables_of_constructs_are_current() -> None:
+    for name, lines in zip(("constructs", "refused constructs"), constructs_tables(), strict=True):
+        check_table("sql.md", name, lines)
+
+
+def check_table(page: str, name: str, lines: list[str]) -> None:
     path, mark = DOCS / page, f"<!-- generated: {name} -->\n"
-    table = "\n".join([mark, *TABLES[page, name](), "\n"])
+    table = "\n".join([mark, *lines, "\n"])
     if os.environ.get("COROLLARY_ACCEPT"):
         written = path.read_text("utf-8")
         current = re.sub(rf"{mark}\n(?:\|.*\n)*\n", lambda _: table, written)
@@ -47,6 +58,7 @@ def test_tables_are_current(page: str, name: str) -> None:
     assert table in path.read_text("utf-8"), "run `make docs`"
 
 
+@pytest.mark.smoke
 def test_the_picture_of_the_architecture_is_current() -> None:
     path, drawn = DOCS / "architecture.svg", architecture.architecture_picture()
     if os.environ.get("COROLLARY_ACCEPT"):

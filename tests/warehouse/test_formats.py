@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -17,9 +18,10 @@ import corollary
 from corollary.cli.main import group
 from corollary.core.arrow import to_python
 from corollary.core.logic import Aggregation
+from corollary.core.printer import print_program
 from corollary.database.upkeep.transfer import export_all, import_all
 from corollary.database.upkeep.verify import verify
-from corollary.errors import ConstraintError, InputError, WarehouseError
+from corollary.errors import ConstraintError, EvaluationError, InputError, WarehouseError
 from corollary.rewrite.clauses import groups
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.warehouse.catalog import schema
@@ -167,6 +169,40 @@ def test_what_an_earlier_version_has_rewritten_otherwise_is_computed_anew(
         relations = db._state.loaded.normal.relations.values()
         assert any(each.is_stored and not each.is_declared for each in relations)
         assert verify(store_of(db).warehouse).findings == []
+
+
+TYPED = """
+CREATE TABLE t (k INT PRIMARY KEY, s STRING);
+CREATE MATERIALIZED VIEW wide AS SELECT k, k + 1 AS x FROM t;
+CREATE MATERIALIZED VIEW text AS SELECT k FROM t WHERE s = 1;
+CREATE MATERIALIZED VIEW same AS SELECT k, s FROM t WHERE k > 0;
+"""
+EARLIER = {
+    "wide(k, to_integer(k + 1, 32))": "wide(k, k + 1)",
+    "parse_integer(s) = 1": 's = "1"',
+}
+"""What an earlier version wrote, with integers of 64 bits and numbers compared as texts."""
+
+
+def test_views_whose_types_and_conversions_are_others_are_named(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        db.sql(TYPED)
+        text = print_program(db.program)
+        for now, before in EARLIER.items():
+            assert now in text
+            text = text.replace(now, before)
+        text = re.sub(r"(decl wide\(.*)int32\) stored", r"\1number) stored", text)
+        db.load(text=text)
+        db.sql("INSERT INTO t VALUES (1, '1'), (2, '01'), (3, '2')")
+        assert db.relation("text").rows() == [(1,)]
+    done = CliRunner().invoke(group, ["upgrade", str(tmp_path / "w")])
+    assert done.exit_code == 0, done.output
+    named = [each.partition(":")[0] for each in done.stdout.splitlines()[1:]]
+    assert sorted(named) == ["text", "wide"]
+    with corollary.open(tmp_path / "w", engine="local") as db:
+        assert db.relation("text").rows() == [(1,), (2,)]
+        with pytest.raises(EvaluationError, match="C0810"):
+            db.sql("INSERT INTO t VALUES (2147483647, '7')")
 
 
 ACTIVE = """
