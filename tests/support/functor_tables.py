@@ -39,7 +39,7 @@ def _kinds_text(kinds: Kinds) -> str:
         return "everything"
     words = ["numeric types"] if kinds >= NUMERIC else []
     rest = kinds - NUMERIC if words else kinds
-    kinds = (*PRIMITIVES, Kind.ARRAY)
+    kinds = (*PRIMITIVES, Kind.ARRAY, Kind.STRUCT)
     return ", ".join([*words, *(str(kind) for kind in kinds if kind in rest)])
 
 
@@ -88,12 +88,16 @@ WRITTEN = {
     "JSON": "`LATERAL VIEW`",
     "binary values": "`X'617A'` `||`",
     "arrays": "`a[0]`",
+    "structs": "`(x, y)` `s.a` `s.*` `inline`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
     "aggregates": "`DISTINCT`, `FILTER (WHERE …)`",
     "windows": "the aggregates, `OVER (…)`",
 }
 """What is written otherwise than as a call."""
+
+
+OF_STRUCTS = {"struct", "named_struct", "arrays_zip"}
 
 
 def sql_functions_table() -> list[str]:
@@ -111,9 +115,10 @@ def sql_functions_table() -> list[str]:
         "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS}
         - _sql_names("JSON")
         - {"json_tuple"},
+        "structs": OF_STRUCTS,
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "casts": casts - {"float"},
-        "aggregates": {*SQL_AGGREGATES, *special - casts - times},
+        "aggregates": {*SQL_AGGREGATES, *special - casts - times - OF_STRUCTS},
         "windows": WINDOW_FUNCTIONS,
     }
     shown = {name for group in groups.values() for name in group}

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from corollary.core.arrow import from_stored_column, to_stored_column
 from corollary.core.types import BINARY, FLOAT32
 from corollary.core.values import value_from_json, value_to_json
 from corollary.errors import InputError
-from corollary.serve.postgres.encoding import text_column
+from corollary.serve.postgres.encoding import encode_column, text_column
 
 ROWS = [(1, b"az"), (2, None), (3, b""), (4, b"\xff\0"), (5, b"az")]
 PROGRAM = """
@@ -163,6 +164,74 @@ def test_floats_of_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         database.run("program.dl")
 
 
+STRUCTS = [
+    (1, (1, "x", (Decimal("1.5"), None))),
+    (2, None),
+    (3, (None, "", ())),
+    (4, (2**62, "a\x01{", None)),
+    (5, (1, "x", (Decimal("1.5"), None))),
+]
+
+
+def test_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*STRUCTS, strict=True))
+    type_ = pa.struct(
+        [("n", pa.int64()), ("the t", pa.string()), ("d", pa.list_(pa.decimal128(3, 1)))]
+    )
+    names = ("n", "the t", "d")
+    given = [None if each is None else dict(zip(names, each, strict=True)) for each in values]
+    table = pa.table({"k": keys, "b": pa.array(given, type_)})
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table.select(["k"]).append_column("b", plain_structs(table["b"])))
+    shown = [json.dumps(each, default=str) for each in given]
+    others = [json.dumps(each and {**each, "more": 1.5}, default=str) for each in given]
+    Path("j.jsonl").write_text(
+        "\n".join(f'{{"k": {k}, "b": {b}}}' for k, b in zip(keys, shown, strict=True))
+    )
+    quoted = ("" if each == "null" else each.replace('"', '""') for each in others)
+    Path("c.csv").write_text(
+        "k,b\n" + "".join(f'{k},"{b}"\n' for k, b in zip(keys, quoted, strict=True))
+    )
+    written = "{n: number, `the t`: symbol, d: [decimal(3,1)]}"
+    program = PROGRAM.replace("binary", written)
+    delta = written.replace("the t", "t")
+    program = program.replace(f".decl d(k: number, b: {written}", f".decl d(k: number, b: {delta}")
+    Path("program.dl").write_text(program)
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == STRUCTS, name
+        with database.transaction() as transaction:
+            transaction.insert("p", [(6, {"the t": "y", "d": [Decimal("2.0")]}), (7, (1, "", []))])
+        assert ((None, "y", (Decimal("2.0"),)), 6) in database.relation("v").rows()
+        with database.transaction() as transaction:
+            transaction.delete("p", [(6, (None, "y", [2])), (7, {"n": 1, "the t": "", "d": ()})])
+        for wrong in ({"x": 1}, (1, "x"), (1, 2, ())):
+            refused = pytest.raises(InputError, match="which is a")
+            with refused, database.transaction() as transaction:
+                transaction.insert("p", [(6, wrong)])
+        database.publish()
+    found = DeltaTable("w/tables/v").to_pyarrow_table().to_pylist()
+    lists = [each and each["d"] for each in given]
+    renamed = [
+        each and {"n": each["n"], "the_t": each["the t"], "d": d if d is None else list(d)}
+        for each, d in zip(given, lists, strict=True)
+    ]
+    assert sorted((each["k"], each["b"]) for each in found) == [*zip(keys, renamed, strict=True)]
+    with corollary.open("w") as database:
+        assert sorted(database.relation("p").rows()) == STRUCTS
+        assert database.relation("p").arrow().schema.field("b").type == type_
+        question = "SELECT max(b), count(DISTINCT b), max(b.`THE T`) FROM p"
+        assert database.sql(question).rows() == [(STRUCTS[3][1], 3, "x")]
+
+
+def plain_structs(column: pa.ChunkedArray) -> pa.Array:
+    """Return structs with a field named as Delta allows it."""
+    array = column.combine_chunks()
+    return pa.StructArray.from_arrays(array.flatten(), ["n", "t", "d"], mask=array.is_null())
+
+
 LOCAL_TIMES = [
     (1, datetime.fromisoformat("2026-01-31T08:05:07.25")),
     (2, None),
@@ -222,6 +291,10 @@ def test_json_and_the_wire() -> None:
     with pytest.raises(ValueError, match="is not a binary value in Base64"):
         value_from_json("a", BINARY)
     assert text_column(pa.array([b"a\xff", None]), "UTC").to_pylist() == [r"\x61ff", None]
+    given = [{"a": Decimal("1.50"), "b": b"az", "c": datetime(2026, 1, 1, tzinfo=UTC)}, None]
+    column = encode_column(pa.array(given), 0, "UTC")
+    wanted = b'{"a": "1.50", "b": "YXo=", "c": "2026-01-01T00:00:00Z"}'
+    assert (column.data.tobytes(), column.lengths.tolist()) == (wanted, [len(wanted), 0])
 
 
 @pytest.mark.parametrize("row", [(1, "az"), (1, 7), (1, bytearray(b"a"))])

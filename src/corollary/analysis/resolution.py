@@ -27,8 +27,8 @@ from corollary.core.types import (
     Kind,
     RecordType,
     Type,
-    array_of,
     decimal,
+    nested,
 )
 from corollary.core.user_functors.registration import registered_function
 from corollary.core.user_functors.user_functor import SIGN, UserCall, UserFunctor
@@ -203,9 +203,10 @@ def _inferred_schema(head: Atom) -> RelationSchema:
 def resolve_type(name: TypeName, types: Mapping[str, Type]) -> Type | None:
     """Return the type of a name; None if there is none."""
     found = types.get(name.name)
-    if name.element is not None:
-        element = resolve_type(name.element, types)
-        found = None if element is None else array_of(element)
+    if name.members:
+        inner = [(word, resolve_type(each, types)) for word, each in name.members]
+        known = [(word, each) for word, each in inner if each is not None]
+        found = nested(Kind(name.name), known) if len(known) == len(inner) else None
     elif name.name == Kind.DECIMAL and name.digits is not None:
         precision, scale = name.digits
         if 1 <= precision <= DECIMAL_MAX_DIGITS and 0 <= scale <= precision:

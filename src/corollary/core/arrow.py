@@ -15,6 +15,7 @@
 | duration                   | duration(us)              | timedelta                       |
 | months                     | int32                     | int                             |
 | [T]                        | list                      | tuple                           |
+| {a: T, b: U}               | struct                    | tuple                           |
 """
 
 import math
@@ -29,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import (
+    bool_array,
     fixed_array,
     fixed_values,
     index_array,
@@ -44,8 +46,10 @@ from corollary.core.records.arrays import (
     from_pieces,
     hex_bytes,
     hex_digits,
+    join_fields,
     join_pieces,
     offsets_of,
+    split_fields,
     split_pieces,
     to_pieces,
 )
@@ -76,6 +80,8 @@ def arrow_type(type_: Type) -> pa.DataType:
         case "list":
             assert type_.element is not None
             return pa.list_(arrow_type(type_.element))
+        case "struct":
+            return pa.struct([(each, arrow_type(inner)) for each, inner in type_.members])
         case name:
             return pa.type_for_alias(name)
 
@@ -161,36 +167,39 @@ def to_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
         column = column.cast(column.type.value_type)
     if type_.kind is not Kind.SYMBOL:
         return column.cast(arrow_type(type_.stored))
-    if type_.is_array:
+    if type_.members:
         column = column.cast(arrow_type(type_))
     return comparable_column(column)
 
 
 def comparable_column(column: ArrowColumn) -> ArrowColumn:
-    r"""Return lists and bytes as texts in their order, as they are stored; others as they are.
+    r"""Return lists, structs and bytes as texts in their order, as they are stored, and others.
 
     >>> comparable_column(pa.chunked_array([[[], ["b"], ["a", None]]])).to_pylist()
     ['', '"b\x01', '"a\x01\x01']
     """
     if not is_compared_as_text(column.type):
         return column
-    convert = _from_lists if _is_list(column.type) else _from_bytes
+    is_struct = pa.types.is_struct(column.type)
+    convert = _from_lists if _is_list(column.type) else _from_structs if is_struct else _from_bytes
     if isinstance(column, pa.Array):
         return convert(column)
     return pa.chunked_array([convert(each) for each in column.chunks], pa.large_string())
 
 
 def is_compared_as_text(type_: pa.DataType) -> bool:
-    """Whether Arrow does not order values of a type as we do: lists and bytes."""
-    return bool(_is_list(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+    """Whether Arrow does not order values of a type as we do: lists, structs and bytes."""
+    return bool(
+        pa.types.is_nested(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
+    )
 
 
 def distinct_values(array: pa.Array) -> tuple[list[Value], pa.Array]:
     """Return the distinct values of a column, and for each row the number of its value."""
-    if not _is_list(array.type):
+    if not pa.types.is_nested(array.type):
         words = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
         return words.dictionary.to_pylist(), words.indices
-    encoded = _from_lists(array).dictionary_encode()
+    encoded = single_array(comparable_column(pa.chunked_array([array]))).dictionary_encode()
     numbers = fixed_values(encoded.indices.fill_null(-1), np.int32)
     found, firsts = np.unique(numbers, return_index=True)
     values = array.take(index_array(firsts[found >= 0]))
@@ -206,7 +215,7 @@ def store_value(value: Any, type_: Type) -> Any:
     """
     if type_.is_float32 and value is not None:
         return to_float32(value)
-    if not type_.is_array or value is None:
+    if not type_.members or value is None:
         return to_stored(value)
     column = pa.chunked_array([python_array([value], arrow_type(type_))])
     return to_stored_column(column, type_)[0].as_py()
@@ -214,7 +223,7 @@ def store_value(value: Any, type_: Type) -> Any:
 
 def load_value(value: Any, type_: Type) -> Any:
     """Return a stored value as Python has it."""
-    if not type_.is_array or value is None:
+    if not type_.members or value is None:
         return from_stored(value, type_)
     column = pa.chunked_array([string_array([value])])
     return _to_python_column(from_stored_column(column, type_))[0]
@@ -224,12 +233,14 @@ def from_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
     """Return a column of stored values as Arrow has them."""
     if type_.logical is None:
         return column
-    if not type_.is_binary and type_.element is None:
+    if not type_.is_binary and not type_.members:
         return column.cast(arrow_type(type_))
     if isinstance(column, pa.ChunkedArray):
         chunks = [from_stored_column(each, type_) for each in column.chunks]
         return pa.chunked_array(chunks, arrow_type(type_))
-    return _to_bytes(column) if type_.element is None else _to_lists(column, type_)
+    if type_.is_binary:
+        return _to_bytes(column)
+    return _to_lists(column, type_) if type_.is_array else _to_structs(column, type_)
 
 
 def _is_list(type_: pa.DataType) -> bool:
@@ -241,6 +252,23 @@ def _from_lists(lists: pa.Array) -> pa.Array:
     pieces = to_pieces(comparable_column(lists.flatten()))
     texts = join_pieces(offsets_of(fixed_values(sizes, np.int64)), pieces)
     return pc.if_else(lists.is_valid(), texts, _NO_TEXT) if lists.null_count else texts
+
+
+def _from_structs(structs: pa.Array) -> pa.Array:
+    fields = (comparable_column(pa.chunked_array([each])) for each in structs.flatten())
+    texts = join_fields([to_pieces(single_array(each)) for each in fields])
+    return pc.if_else(structs.is_valid(), texts, _NO_TEXT) if structs.null_count else texts
+
+
+def _to_structs(texts: pa.Array, type_: Type) -> pa.Array:
+    nulls = null_mask(texts)
+    pieces = split_fields(texts, len(type_.members))
+    fields = [
+        from_stored_column(from_pieces(each, arrow_type(inner.stored)), inner)
+        for each, (_, inner) in zip(pieces, type_.members, strict=True)
+    ]
+    mask = None if nulls is None else bool_array(nulls)
+    return pa.StructArray.from_arrays(fields, fields=list(arrow_type(type_)), mask=mask)
 
 
 def _to_lists(texts: pa.Array, type_: Type) -> pa.Array:
@@ -340,17 +368,17 @@ def group_rows(
     *,
     use_threads: bool = True,
 ) -> pa.Table:
-    """Return what Arrow's `group_by` gives, of keys that are lists, too.
+    """Return what Arrow's `group_by` gives, of keys that are lists and structs, too.
 
     >>> table = pa.table({"x": [[1], None, [1]], "n": [1, 2, 3]})
     >>> to_python(group_rows(table, ["x"], [("n", "sum")]))
     [((1,), 4), (None, 2)]
     """
-    lists = [name for name in names if _is_list(table.column(name).type)]
-    if not lists:
+    nested = [name for name in names if pa.types.is_nested(table.column(name).type)]
+    if not nested:
         return table.group_by(list(names), use_threads=use_threads).aggregate(list(aggregates))
     keyed = table
-    for name in lists:
+    for name in nested:
         at = keyed.column_names.index(name)
         keyed = keyed.set_column(at, name, comparable_column(keyed.column(at)))
     row = "row of a group"
@@ -358,7 +386,7 @@ def group_rows(
     groups = keyed.group_by(list(names), use_threads=use_threads)
     found = groups.aggregate([*aggregates, (row, "min")])
     rows, found = found.column(f"{row}_min"), found.drop_columns([f"{row}_min"])
-    for name in lists:
+    for name in nested:
         values = table.column(name).take(rows)
         found = found.set_column(found.column_names.index(name), name, values)
     return found
@@ -474,6 +502,13 @@ def _to_tuples(lists: pa.Array) -> list[Value]:
     ]
 
 
+def _to_rows(structs: pa.Array) -> list[Value]:
+    columns = [_to_python_column(pa.chunked_array([each])) for each in structs.flatten()]
+    is_valid = structs.is_valid().to_pylist()
+    rows = zip(*columns, strict=True)
+    return [row if is_one else None for row, is_one in zip(rows, is_valid, strict=True)]
+
+
 def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
     return bool(pa.types.is_floating(array.type))
 
@@ -481,6 +516,8 @@ def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
 def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
     if _is_list(column.type):
         return [each for chunk in column.chunks for each in _to_tuples(chunk)]
+    if pa.types.is_struct(column.type):
+        return [each for chunk in column.chunks for each in _to_rows(chunk)]
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
         return [value for chunk in column.chunks for value in _to_datetimes(chunk)]

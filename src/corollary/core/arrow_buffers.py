@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.values import unscaled_integer
+from corollary.core.values import field_values, unscaled_integer
 
 Mask = npt.NDArray[np.bool_]
 
@@ -99,6 +99,13 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         ends = accumulate((len(value or ()) for value in values), initial=0)
         inner = python_array([each for value in present for each in value], type_.value_type)
         return list_array(np.fromiter(ends, np.int64), inner, nulls).cast(type_)
+    if pa.types.is_struct(type_):
+        names = [field.name for field in type_]
+        rows = [field_values(value or {}, names) for value in values]
+        fields = [
+            python_array([row[at] for row in rows], field.type) for at, field in enumerate(type_)
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(type_), mask=bool_array(nulls))
     if pa.types.is_boolean(type_):
         found: npt.NDArray[Any] = np.array(present, np.bool_)
     elif pa.types.is_date(type_):

@@ -99,8 +99,11 @@ def print_declaration(declaration: Declaration) -> str:
 
 
 def _type_name(name: TypeName) -> str:
-    if name.element is not None:
-        return f"[{_type_name(name.element)}]{'?' if name.nullable else ''}"
+    if name.members:
+        inner = [(word, _type_name(each)) for word, each in name.members]
+        named = ", ".join(f"{print_word(word)}: {each}" for word, each in inner)
+        shown = f"[{inner[0][1]}]" if name.name == Kind.ARRAY else f"{{{named}}}"
+        return f"{shown}{'?' if name.nullable else ''}"
     digits = "" if name.digits is None else f"({name.digits[0]},{name.digits[1]})"
     return f"{print_relation(name.name)}{digits}{'?' if name.nullable else ''}"
 
@@ -381,6 +384,10 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             return f'd"{value.isoformat()}"'
         case timedelta():
             return f"to_duration({value // timedelta(microseconds=1)})"
+        case tuple() if type_ is not None and type_.is_struct:
+            named = zip(type_.members, value, strict=True)
+            parts = (f"{print_string(name)}, {print_value(x, each)}" for (name, each), x in named)
+            return f"struct({', '.join(parts)})"
         case tuple():
             element = None if type_ is None else type_.element
             return f"array({', '.join(print_value(each, element) for each in value)})"

@@ -25,18 +25,18 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as written: `symbol`, `Station`, `decimal(12,2)`, `[T]`, each perhaps with `?`.
+    """A type as written: `symbol`, `Station`, `decimal(12,2)`, `[T]`, `{a: T}`, perhaps with `?`.
 
     Attributes:
         digits: the precision and scale of a decimal; of an interval the first one says the fields.
+        members: of an array or struct, whose name says which it is.
     """
 
     name: str
     digits: tuple[int, int] | None = None
     nullable: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
-    element: "TypeName | None" = None
-    """Of an array, whose name is `array`."""
+    members: "tuple[tuple[str, TypeName], ...]" = ()
 
     @classmethod
     def of(cls, type_: Type, span: Span | None = None) -> "TypeName":
@@ -44,8 +44,8 @@ class TypeName:
         digits = (type_.precision, type_.scale) if type_.has_digits else None
         name = type_.record.name if type_.record else str(type_.logical_kind)
         name = f"int{type_.bits}" if type_.bits in INTEGER_NAMES else name
-        element = None if type_.element is None else cls.of(type_.element.with_null(False), span)
-        return cls(name, digits, type_.nullable, span, element)
+        members = tuple((each, cls.of(t.with_null(False), span)) for each, t in type_.members)
+        return cls(name, digits, type_.nullable, span, members)
 
 
 @dataclass(frozen=True, slots=True)

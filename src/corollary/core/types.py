@@ -1,6 +1,6 @@
 """Types of columns and expressions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -28,11 +28,16 @@ class Kind(StrEnum):
     MONTHS = "months"
     ARRAY = "array"
     """An array of values of one type, any of which may be null: `[number]`."""
+    STRUCT = "struct"
+    """Values with names, any of which may be null: `{a: number, b: symbol}`."""
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
 
 
-PRIMITIVES = tuple(kind for kind in Kind if kind not in (Kind.RECORD, Kind.ARRAY))
+NESTED = frozenset({Kind.ARRAY, Kind.STRUCT})
+"""The kinds of values that consist of others, the members."""
+
+PRIMITIVES = tuple(kind for kind in Kind if kind is not Kind.RECORD and kind not in NESTED)
 """The kinds that columns can have by name."""
 
 NUMBER_RANGE = (-(2**63), 2**63 - 1)
@@ -173,6 +178,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         postgres="text",
         stored=Kind.SYMBOL,
     ),
+    Kind.STRUCT: TypeSpec(
+        (tuple, list, dict),
+        "struct",
+        spark="STRUCT<{0.named_spark_types}>",
+        duckdb="STRUCT({0.named_duckdb_types})",
+        computed="VARCHAR",
+        sqlite="TEXT",
+        postgres="json",
+        stored=Kind.SYMBOL,
+    ),
     Kind.RECORD: _TEXT,
 }
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
@@ -209,12 +224,15 @@ class Type:
         logical: the kind of the values where `kind` is merely as what they are stored.
         bits: the width of an integer in SQL; 0 for that of the rule language, 64. It says what the
             values can be, and not how they are stored, so that types do not differ by it.
-        element: the type of the elements of an array, any of which may be null.
+        members: the names and types of what the values consist of: of the fields of a struct, or of
+            the element of an array. Any may be null.
 
     >>> Type(Kind.BINARY).kind, str(Type(Kind.BINARY))
     (<Kind.SYMBOL: 'symbol'>, 'binary')
     >>> str(array_of(array_of(Type(Kind.NUMBER))))
     '[[number]]'
+    >>> str(struct_of([("a", Type(Kind.NUMBER)), ("b", Type(Kind.SYMBOL))]))
+    '{a: number, b: symbol}'
     """
 
     kind: Kind
@@ -224,7 +242,7 @@ class Type:
     record: "RecordType | None" = field(default=None, compare=False, repr=False)
     logical: Kind | None = field(default=None, repr=False)
     bits: int = field(default=0, compare=False, repr=False)
-    element: "Type | None" = field(default=None, repr=False)
+    members: "tuple[tuple[str, Type], ...]" = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         stored = TYPE_SPECS[self.kind].stored
@@ -235,8 +253,10 @@ class Type:
     def __str__(self) -> str:
         if self.record is not None:
             return f"{self.record.name}{'?' if self.nullable else ''}"
-        if self.element is not None:
-            return f"[{self.element.with_null(False)}]{'?' if self.nullable else ''}"
+        if self.members:
+            named = ", ".join(f"{name}: {each.with_null(False)}" for name, each in self.members)
+            shown = f"{{{named}}}" if self.element is None else f"[{self.element.with_null(False)}]"
+            return f"{shown}{'?' if self.nullable else ''}"
         digits = f"({self.precision},{self.scale})" if self.has_digits else ""
         return f"{self.inferred_kind}{digits}{'?' if self.nullable else ''}"
 
@@ -255,7 +275,12 @@ class Type:
         """The type as which engines store and compute the values."""
         if self.logical is None:
             return replace(self, bits=0) if self.bits else self
-        return replace(self, logical=None, precision=0, element=None)
+        return replace(self, logical=None, precision=0, members=())
+
+    @property
+    def element(self) -> "Type | None":
+        """The type of the elements of an array; None for others."""
+        return self.members[0][1] if self.is_array else None
 
     @property
     def logical_kind(self) -> Kind:
@@ -283,10 +308,30 @@ class Type:
         return self.spec.duckdb.format(self)
 
     @property
+    def catalog_name(self) -> str:
+        """The type as Spark describes a column."""
+        if self.is_struct:
+            fields = (f"{name}:{each.catalog_name}" for name, each in self.members)
+            return f"struct<{','.join(fields)}>"
+        if self.element is not None:
+            return f"array<{self.element.catalog_name}>"
+        return "unsigned" if self.is_unsigned else self.spark_name.lower()
+
+    @property
+    def named_spark_types(self) -> str:
+        """The fields of a struct in Spark SQL."""
+        return ", ".join(f"{_quoted(name)}: {each.spark_name}" for name, each in self.members)
+
+    @property
+    def named_duckdb_types(self) -> str:
+        """The fields of a struct in DuckDB."""
+        return ", ".join(f'"{name}" {each.duckdb_name}' for name, each in self.members)
+
+    @property
     def as_json(self) -> list[Any]:
         """The type in JSON; `type_from_json` is the other direction."""
         words = [str(self.logical_kind), self.nullable, self.precision, self.scale]
-        return words if self.element is None else [*words, self.element.as_json]
+        return [*words, *([name, each.as_json] for name, each in self.members)]
 
     @property
     def is_symbol(self) -> bool:
@@ -357,6 +402,11 @@ class Type:
     def is_array(self) -> bool:
         """Whether it is an array, null or not."""
         return self.logical is Kind.ARRAY
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether it is a struct, null or not."""
+        return self.logical is Kind.STRUCT
 
     @property
     def is_integral(self) -> bool:
@@ -457,15 +507,38 @@ SQL_NUMERIC = NUMERIC | {Kind.FLOAT32}
 
 def array_of(element: Type) -> Type:
     """Return the type of arrays of values of a type."""
-    digits = element.precision if element.is_decimal else min(element.precision, 0)
-    return Type(Kind.ARRAY, element=replace(element, nullable=True, precision=digits))
+    return nested(Kind.ARRAY, [("element", element)])
+
+
+def struct_of(fields: Iterable[tuple[str, Type]]) -> Type:
+    """Return the type of structs with some fields."""
+    return nested(Kind.STRUCT, fields)
+
+
+def nested(kind: Kind, members: Iterable[tuple[str, Type]]) -> Type:
+    """Return a type whose values consist of others; the digits of literals do not matter inside."""
+    return Type(
+        kind,
+        members=tuple(
+            (name, replace(each, nullable=True, precision=_kept_precision(each)))
+            for name, each in members
+        ),
+    )
+
+
+def _kept_precision(type_: Type) -> int:
+    return type_.precision if type_.has_digits else min(type_.precision, 0)
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
 
 
 def type_from_json(values: Sequence[Any]) -> Type:
     """Return the type that `Type.as_json` wrote."""
-    kind, nullable, precision, scale, *element = values
-    inner = type_from_json(element[0]) if element else None
-    return Type(Kind(kind), nullable, precision, scale, element=inner)
+    kind, nullable, precision, scale, *members = values
+    named = tuple((name, type_from_json(each)) for name, each in members)
+    return Type(Kind(kind), nullable, precision, scale, members=named)
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -18,6 +18,7 @@
 | duration, | `INTERVAL '1-3' YEAR TO MONTH`, | the same without words: `1-3`                   |
 | months    | with the fields of the type     |                                                 |
 | [T]       | `[1,null,"a"]`, as JSON         |                                                 |
+| {a: T}    | `{"a":1,"b":null}`, as JSON     | fields in another order, without those of null  |
 
 Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
 
@@ -32,7 +33,7 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 | duration | number  | its microseconds                                                   |
 | months | number    | the number of months, which Arrow and Python have, too             |
-| [T]    | symbol    | a text that has the order of the arrays (`core/records/arrays.py`)         |
+| [T], {a: T} | symbol | a text that has their order (`core/records/arrays.py`)             |
 """
 
 import base64
@@ -42,7 +43,7 @@ import math
 import re
 import struct
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, assert_never
@@ -105,7 +106,7 @@ def format_value(value: Value, type_: Type) -> str:
             return value.hex().upper()
         case Kind.DURATION | Kind.MONTHS:
             return format_interval(to_stored(value), type_.fields)
-        case Kind.ARRAY:
+        case Kind.ARRAY | Kind.STRUCT:
             shown = value_to_json(value, type_)
             return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         case _:
@@ -152,8 +153,8 @@ def parse_value(text: str, type_: Type) -> Value:
             return bytes.fromhex(text)
         case Kind.DURATION | Kind.MONTHS:
             return _interval(text, type_)
-        case Kind.ARRAY:
-            return _array(text, type_)
+        case Kind.ARRAY | Kind.STRUCT:
+            return _nested(text, type_)
         case _:
             assert_never(type_.logical_kind)
 
@@ -307,8 +308,25 @@ def is_value(value: Any, type_: Type) -> bool:
         case Kind.ARRAY:
             assert type_.element is not None
             return all(is_value(each, type_.element) for each in value)
+        case Kind.STRUCT:
+            names = [name for name, _ in type_.members]
+            is_fitting = set(value) <= {*names} if isinstance(value, dict) else True
+            parts = field_values(value, names)
+            is_fitting = is_fitting and len(parts) == len(names)
+            return is_fitting and all(
+                is_value(each, type_) for each, (_, type_) in zip(parts, type_.members, strict=True)
+            )
         case _:
             return True
+
+
+def field_values(value: Any, names: Sequence[str]) -> Sequence[Any]:
+    """Return the values of the fields of a struct; those that a dictionary has not are null.
+
+    >>> field_values({"b": 2}, ["a", "b"]), field_values((1, 2), ["a", "b"])
+    ([None, 2], (1, 2))
+    """
+    return [value.get(name) for name in names] if isinstance(value, dict) else value
 
 
 def to_stored(value: Any) -> Any:
@@ -367,7 +385,7 @@ def _record(text: str, record: RecordType) -> str:
         raise ValueError(f"{quote_text(text) if text else 'an empty field'} {error}") from None
 
 
-def _array(text: str, type_: Type) -> Value:
+def _nested(text: str, type_: Type) -> Value:
     try:
         return value_from_json(json.loads(text), type_)
     except json.JSONDecodeError:
@@ -477,9 +495,12 @@ def value_to_json(value: Value, type_: Type) -> Any:
         return record_to_json(value, type_.record, SCALARS, value_to_json)
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, tuple | list):
-        assert type_.element is not None
+    if isinstance(value, tuple | list) and type_.element is not None:
         return [value_to_json(each, type_.element) for each in value]
+    if type_.is_struct:
+        parts = field_values(value, [name for name, _ in type_.members])
+        named = zip(type_.members, parts, strict=True)
+        return {name: value_to_json(each, inner) for (name, inner), each in named}
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if type_.is_float32 and isinstance(value, float):
@@ -501,6 +522,11 @@ def value_from_json(value: Any, type_: Type) -> Value:
     if isinstance(value, list) and type_.element is not None:
         element = type_.element
         return tuple(value_from_json(each, element) for each in value)
+    if isinstance(value, list | dict) and type_.is_struct:
+        parts = field_values(value, [name for name, _ in type_.members])
+        if len(parts) == len(type_.members):
+            named = zip(type_.members, parts, strict=True)
+            return tuple(value_from_json(each, inner) for (_, inner), each in named)
     if isinstance(value, str) and not type_.is_symbol:
         return parse_value(value, type_)
     if type_.kind is Kind.FLOAT and value is not None:  # JSON has 1 for 1.0

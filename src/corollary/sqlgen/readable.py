@@ -68,6 +68,14 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
             return exp.true() if value else exp.false()
         case str():
             return exp.Literal.string(value)
+        case tuple() if type_ is not None and type_.is_struct:
+            named = [
+                exp.PropertyEQ(
+                    this=exp.to_identifier(name), expression=sql_constant(each, inner, dialect)
+                )
+                for (name, inner), each in zip(type_.members, value, strict=True)
+            ]
+            return exp.Struct(expressions=named)
         case tuple():
             element = None if type_ is None else type_.element
             parts = [sql_constant(each, element, dialect) for each in value]

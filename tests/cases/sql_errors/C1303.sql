@@ -21,3 +21,7 @@ select k from t order by zzz
 select k2 + 1, k as k2 from t
 
 with v as (select t.a) select * from t, v
+
+select struct(a as x).y from t
+
+select array(a).x from t

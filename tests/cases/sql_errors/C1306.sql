@@ -49,3 +49,7 @@ select mask(s, 'XX') from t
 select hmac(s, s, 'sha0') from t
 
 select time_bucket(interval 0 days, ts) from t
+
+select struct() from t
+
+select named_struct('a') from t

@@ -35,3 +35,7 @@ select +d from t
 select +date '2026-01-01'
 
 select +b from t
+
+select a from t where (a, k) = 1
+
+select upper(struct(a)) from t

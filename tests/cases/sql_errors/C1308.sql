@@ -13,3 +13,9 @@ select cast(b as date) from t
 select cast(a as interval) from t
 
 select cast(interval 1 day as double)
+
+select struct(a, k as A) from t
+
+select cast(struct(a) as struct<x: int, y: int>) from t
+
+select cast(struct(a) as struct<x: int not null>) from t

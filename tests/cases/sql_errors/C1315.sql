@@ -12,10 +12,6 @@ with v(x, y) as (select a from t) select * from v
 
 values (1, 2), (3)
 
-select a from t where (a, k) = 1
-
-select a from t where (a, k) in ((1, 2, 3))
-
 with recursive r as (select 1 as x union select x, x from r) select * from r
 
 select a from t where a in ()

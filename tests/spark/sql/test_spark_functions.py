@@ -142,6 +142,33 @@ ARRAY_CALLS = [
     *("array(i % 3, NULL) < array(k % 3, 1)", "array(i % 3, NULL) = array(k % 3, NULL)"),
     *("array(i, l)[1]", "array(i, x)[0]", "array(array(i), array(j, k))[1][0]"),
 ]
+STRUCTS = ("named_struct('a', i, 'b', s)", "struct(q, array(i, NULL) AS y)", "(p, (d, u))")
+STRUCT_CALLS = [
+    "typeof(struct(i, named_struct('X y', array(s)) AS q))",
+    *(f"CAST({struct} AS STRING)" for struct in STRUCTS),
+    *(f"struct(i % 3, s) {sign} struct(j % 3, t)" for sign in ("<", ">=", "=", "<>", "<=>")),
+    *(f"(i % 2, k % 2) {sign} (j % 2, NULL)" for sign in ("<", ">=", "=", "<>", "<=>")),
+    *("(i % 2, k % 2) IN ((1, NULL), (NULL, 0))", "struct(z) = struct(y AS q)", "struct(i).i"),
+    *(
+        "struct(i, s)['S']",
+        "array(struct(i, s), NULL, struct(j AS i, t AS s))[k % 3].i",
+        "struct(i) IS NULL",
+    ),
+    *(f"CAST(array(struct(i), NULL, {x}).i AS STRING)" for x in ("struct(j AS i)", "NULL")),
+    *("CAST(arrays_zip(array(i, j), array(s), array(k, NULL)) AS STRING)", "(s, t).t"),
+    *(
+        f"CAST({name}(array((i % 3, hex(s)), (j % 3, hex(t)), NULL, (i % 3, hex(u)))) AS STRING)"
+        for name in ("array_sort", "array_distinct", "sort_array", "reverse")
+    ),
+    "CAST(array_max(array((i % 3, hex(s)), (j % 3, hex(t)))) AS STRING)",
+    "CAST(CAST(struct(i, s) AS STRUCT<x: STRING, y: STRING>) AS STRING)",
+    "CAST(struct(i, k) AS STRUCT<x: TINYINT, y: DECIMAL(25, 2)>).x",
+    "CAST(struct(s) AS STRUCT<x: DOUBLE>).x",
+    "coalesce(nullif(struct(i % 2 AS i), struct(1L AS i)), struct(k AS i)).i",
+    "greatest((x, y), struct(z AS x, x AS y)).x",
+    "CAST(IF(i > 0, struct(i, q), named_struct('i', k, 'q', NULL)) AS STRING)",
+    "array_position(array((i % 3, j % 3), (k % 3, j % 2)), (1L, NULL))",
+]
 DIFFERENT = {
     "log": "a base of 1 has no logarithm here",
     "width_bucket": "a range that is too wide has no parts here",
@@ -291,7 +318,7 @@ def differences(session: Any, rows: pa.Table, calls: list[str], proved: int) -> 
     return lines
 
 
-CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS]
+CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS]
 
 
 @pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])

@@ -1,4 +1,4 @@
-"""The texts of arrays have the order of the arrays, and come back."""
+"""The texts of arrays and structs have the order of these, and come back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from corollary.core.arrow import (
     to_stored_column,
 )
 from corollary.core.arrow_buffers import python_array
-from corollary.core.types import Type, array_of, decimal
+from corollary.core.types import Type, array_of, decimal, struct_of, type_from_json
+from corollary.core.values import format_value, parse_value
 
 VALUES: dict[Type, tuple[Any, ...]] = {
     types.NUMBER: (0, -1, 5, 2**63 - 1, -(2**63)),
@@ -52,6 +53,25 @@ def order(value: Any) -> Any:
             return (2,)
         case _:
             return (1, value)
+
+
+@pytest.mark.parametrize("field", VALUES, ids=str)
+def test_structs(field: Type) -> None:
+    type_ = struct_of([("a", field), ("the b", array_of(types.SYMBOL)), ("c", field)])
+    arrays = drawn(VALUES[types.SYMBOL], 20)
+    values = (None, *VALUES[field])
+    structs = [tuple(map(DICE.choice, (values, (None, *arrays), values))) for _ in range(60)]
+    column = pa.chunked_array([python_array([*structs, None], arrow_type(type_))])
+    stored = to_stored_column(column, type_)
+    back = to_python(pa.table([from_stored_column(stored, type_)], ["x"]))
+    assert list(map(repr, back)) == [repr((each,)) for each in (*structs, None)]
+    texts = dict(zip(map(repr, structs), stored.to_pylist(), strict=False))
+    by_text = sorted(structs, key=lambda each: texts[repr(each)].encode())
+    assert list(map(repr, by_text)) == list(map(repr, sorted(structs, key=order)))
+    assert repr(load_value(store_value(structs[0], type_), type_)) == repr(structs[0])
+    shown = format_value(structs[0], type_)
+    assert format_value(parse_value(shown, type_), type_) == shown
+    assert type_from_json(type_.as_json) == type_
 
 
 @pytest.mark.parametrize("is_nested", [False, True])

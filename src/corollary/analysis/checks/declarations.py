@@ -241,8 +241,14 @@ def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:
 
 
 def _type_name(declared: frozenset[str], name: TypeName) -> Iterator[Diagnostic]:
-    if name.element is not None:
-        yield from _type_name(declared, name.element)
+    if name.members:
+        names = [word for word, _ in name.members]
+        twice = [word for at, word in enumerate(names) if word in names[:at]]
+        if twice:
+            message = f"A struct has the field `{twice[0]}` twice."
+            yield Diagnostic("C0214", message, name.span, "give them different names")
+        for _, each in name.members:
+            yield from _type_name(declared, each)
     elif name.name == Kind.DECIMAL:
         if resolve_type(name, {}) is None:
             is_bare = name.digits is None

@@ -16,6 +16,7 @@ from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.engine import check_deadline
+from corollary.core.functors.arrays import FIELD, FIELDS, STRUCT, ZIP
 from corollary.core.functors.catalog import (
     FUNCTORS,
     count_groups,
@@ -24,7 +25,7 @@ from corollary.core.functors.catalog import (
 )
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import HOLISTIC
-from corollary.core.functors.spec import ANY, ARRAYS, INTEGRAL, ORDERED, FunctorSpec, Kinds
+from corollary.core.functors.spec import ANY, ARRAYS, INTEGRAL, ORDERED, STRUCTS, FunctorSpec, Kinds
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -223,7 +224,7 @@ class _ClauseConstraints:
             case logic.Constant():
                 reason = Reason("this literal", term.span)
                 node = self._unifier.new_node(literal_kinds(term), reason)
-                if term.type is not None and term.type.is_array:
+                if term.type is not None and term.type.members:
                     self._unifier.assign(node, term.type, reason)
                 self._constraints.constants.append((term, node))
             case logic.Functor() if is_record_term(term):
@@ -272,7 +273,9 @@ class _ClauseConstraints:
             self._literal(term, position, values)
         if all(are_taken) and signature.is_comparing and self._agree(term, nodes):
             self._constraints.compared.append((nodes[0], nodes[1]))
-        if signature.shape:
+        if term.name in (STRUCT, FIELD, FIELDS, ZIP):
+            result = self._fields(term, nodes)
+        elif signature.shape:
             result = self._shaped(term, signature, nodes, are_taken)
         elif signature.is_like_first:
             result = self._unifier.new_node()
@@ -307,7 +310,7 @@ class _ClauseConstraints:
             word, reason = shape.strip("[]"), Reason(f"the result of `{term.name}`", term.span)
             for _ in range(shape.count("[")):
                 self._unifier.restrict(node, ARRAYS, reason)
-                node = self._unifier.element(node)
+                node = self._unifier.member(node)
             if word != "T":
                 self._unifier.restrict(node, frozenset({Kind(word)}), reason)
             elif not self._unifier.unify_domains(named, node) and all(are_taken):
@@ -315,6 +318,48 @@ class _ClauseConstraints:
                 known = self._unifier.partial_type(node)
                 wanted = self._unifier.partial_type(named).kinds
                 self._report(mismatch.parameter_mismatch(argument, known, term.name, wanted))
+        return result
+
+    def _fields(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
+        """Let a struct have the fields that are written, or the field that is asked for."""
+        reason = Reason(f"the result of `{term.name}`", term.span)
+        names: list[str] = []
+        if term.name in (STRUCT, ZIP) and len(nodes) % 2:
+            message = f"`{term.name}` takes a name and a value for each field."
+            note = f'write for example `{term.name}("a", x, "b", y)`'
+            self._report(Diagnostic("C0309", message, term.span, note))
+            return self._unifier.new_node()
+        for each in term.arguments[1 if term.name in (FIELD, FIELDS) else 0 :: 2]:
+            match each:
+                case logic.Constant(value=str(name)) if name not in names:
+                    names.append(name)
+                case _:
+                    message = f"`{term_text(each)}` is not the name of a field, as a literal, once."
+                    note = 'write for example `struct("a", x, "b", y)` and `field(s, "a")`'
+                    self._report(Diagnostic("C0309", message, term.span, note))
+                    return self._unifier.new_node()
+        if term.name == STRUCT:
+            result = self._unifier.new_node(STRUCTS, reason)
+            self._unifier.assign_fields(result, tuple(names))
+            for name, node in zip(names, nodes[1::2], strict=True):
+                self._unifier.unify_domains(self._unifier.member(result, name), node)
+            return result
+        if term.name == FIELD:
+            return self._unifier.member(nodes[0], names[0])
+        result = self._unifier.new_node(ARRAYS, reason)
+        if term.name == ZIP:
+            struct = self._unifier.member(result)
+            self._unifier.restrict(struct, STRUCTS, reason)
+            self._unifier.assign_fields(struct, tuple(names))
+            for name, array, node in zip(names, term.arguments[1::2], nodes[1::2], strict=True):
+                self._take(array, node, term.name, ARRAYS)
+                inner = self._unifier.member(node)
+                self._unifier.unify_domains(self._unifier.member(struct, name), inner)
+            return result
+        struct = self._unifier.member(nodes[0])
+        self._unifier.restrict(struct, STRUCTS, reason)
+        held = self._unifier.member(struct, names[0])
+        self._unifier.unify_domains(self._unifier.member(result), held)
         return result
 
     def _window(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:
@@ -522,7 +567,7 @@ class _ClauseConstraints:
         if typed_by is None:
             return self._unifier.new_node(frozenset({Kind.FLOAT}), reason)
         result = self._unifier.new_node(ARRAYS if wanted.is_array else ANY, reason)
-        inside = self._unifier.element(result) if wanted.is_array else result
+        inside = self._unifier.member(result) if wanted.is_array else result
         self._unifier.unify_domains(arguments[typed_by][1], inside)
         return result
 

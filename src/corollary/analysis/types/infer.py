@@ -24,6 +24,7 @@ from corollary.analysis.types.nulls import (
 from corollary.analysis.types.scales import scales
 from corollary.core import logic
 from corollary.core.engine import check_deadline
+from corollary.core.functors.arrays import FIELD, STRUCT
 from corollary.core.functors.conversions import CAST, SAME_BITS
 from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.program import Arithmetic, arithmetic_of
@@ -179,12 +180,25 @@ class _ClauseAnnotator:
             made = replace(term, name=name, arguments=arguments, type=type_)
             if is_record_term(made):
                 return self._record(made), may_be_null
-            if made.name == "array" and type_ is not None:
-                return _array(made, type_), False
+            if made.name == FIELD:
+                self._field(made)
+            if made.name in ("array", STRUCT) and type_ is not None:
+                return _nested(made, type_), False
             if made.name in _CONSTANTS and isinstance(arguments[0], logic.Constant):
                 return _logical(made, arguments[0]), may_be_null
             return made, may_be_null
         return self._leaf(term), is_nullable(term, self.nullable)
+
+    def _field(self, term: logic.Functor) -> None:
+        """Report a field that the struct has not."""
+        struct, name = term.arguments
+        if isinstance(struct, logic.Wildcard) or not isinstance(name, logic.Constant):
+            return
+        names = [] if struct.type is None else [each for each, _ in struct.type.members]
+        if names and isinstance(name.value, str) and name.value not in names:
+            message = f"`{term_text(struct)}` has no field `{name.value}`."
+            note = f"its fields are {', '.join(f'`{each}`' for each in names)}"
+            self._report(Diagnostic("C0309", message, term.span, note))
 
     def _record(self, term: logic.Functor) -> logic.Term:
         """Return a record of constants as a constant."""
@@ -310,10 +324,11 @@ def _logical(term: logic.Functor, stored: logic.Constant) -> logic.Term:
         return term
 
 
-def _array(term: logic.Functor, type_: Type) -> logic.Term:
-    """Return an array of constants as a constant."""
-    values = [each.value for each in term.arguments if isinstance(each, logic.Constant)]
-    if len(values) < len(term.arguments):
+def _nested(term: logic.Functor, type_: Type) -> logic.Term:
+    """Return an array or struct of constants as a constant."""
+    parts = term.arguments if type_.is_array else term.arguments[1::2]
+    values = [each.value for each in parts if isinstance(each, logic.Constant)]
+    if len(values) < len(parts):
         return term
     return logic.Constant(tuple(values), type_, term.span)
 

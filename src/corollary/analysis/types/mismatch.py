@@ -15,7 +15,7 @@ from corollary.analysis.resolution import RelationSchema
 from corollary.analysis.types.unify import PartialType, Reason
 from corollary.core.functors.spec import INTEGRAL, Kinds
 from corollary.core.logic import Constant, Functor, Term, Variable
-from corollary.core.types import Branch, Kind, RecordType, Type, decimal
+from corollary.core.types import NESTED, Branch, Kind, RecordType, Type, decimal
 from corollary.errors import Diagnostic
 from corollary.source import Span
 
@@ -150,6 +150,14 @@ def scale_mismatch(functor: Functor, scale: int, known: PartialType) -> Diagnost
 def _scales(
     term: Term, known: PartialType, where: str, expected: PartialType, related: Related
 ) -> Diagnostic:
+    if known.kinds & NESTED:
+        return Diagnostic(
+            "C0301",
+            f"`{term_text(term)}` has members of other names or types than {where}.",
+            term.span,
+            "convert them one by one",
+            _origins((term, known)) + related,
+        )
     return Diagnostic(
         "C0305",
         f"`{term_text(term)}` has {_digits(known.scale)} after the point, "

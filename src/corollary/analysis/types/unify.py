@@ -8,7 +8,7 @@ point. Operands of `+` have one kind, variables that are joined have one domain.
 from dataclasses import replace
 
 from corollary.core.functors.spec import ANY, Kinds
-from corollary.core.types import SYMBOL, Kind, RecordType, Type, array_of
+from corollary.core.types import NESTED, SYMBOL, Kind, RecordType, Type, nested
 from corollary.data_class import dataclass
 from corollary.source import Span
 
@@ -48,7 +48,8 @@ class Unifier:
         self._kinds: list[Kinds] = []
         self._reasons: list[Reason | None] = []
         self._records: list[RecordType | None] = []
-        self._elements: dict[int, int] = {}
+        self._members: dict[int, dict[str, int]] = {}
+        self._fields: dict[int, tuple[str, ...]] = {}
         self._domain_parent: list[int] = []
         self._digits: list[tuple[int, int, Reason | None] | None] = []
 
@@ -88,9 +89,12 @@ class Unifier:
         if kind is Kind.RECORD:
             record = self.record(node)
             return None if record is None else replace(SYMBOL, record=record)
-        if kind is Kind.ARRAY:
-            element = self.type_of(self.element(node))
-            return None if element is None else array_of(element)
+        if kind in NESTED:
+            root = _root(self._kind_parent, node)
+            names = ("element",) if kind is Kind.ARRAY else self._fields.get(root, ())
+            types = [(name, self.type_of(self.member(root, name))) for name in names]
+            inner = [(name, each) for name, each in types if each is not None]
+            return nested(kind, inner) if names and len(inner) == len(names) else None
         if kind is not Kind.DECIMAL:
             return None if kind is None else Type(kind)
         known = self.partial_type(node)
@@ -102,12 +106,19 @@ class Unifier:
         """Return the record type of a node, if it is known."""
         return self._records[_root(self._kind_parent, node)]
 
-    def element(self, node: int) -> int:
-        """Return the node of the elements of an array."""
+    def member(self, node: int, name: str = "element") -> int:
+        """Return the node of the elements of an array, or of a field of a struct."""
+        members = self._members.setdefault(_root(self._kind_parent, node), {})
+        if name not in members:
+            members[name] = self.new_node()
+        return members[name]
+
+    def assign_fields(self, node: int, names: tuple[str, ...]) -> bool:
+        """Let a struct have some fields and no others; return False if it cannot."""
         root = _root(self._kind_parent, node)
-        if root not in self._elements:
-            self._elements[root] = self.new_node()
-        return self._elements[root]
+        return self._fields.setdefault(root, names) == names and (
+            set(self._members.get(root, ())) <= set(names)
+        )
 
     def restrict(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
         """Let a node have one of some kinds; return False, changing nothing, if it cannot."""
@@ -128,8 +139,11 @@ class Unifier:
             known = self._records[root] or type_.record
             self._records[root] = known
             return known == type_.record
-        if type_.element is not None:
-            return self.assign(self.element(node), type_.element, reason)
+        if type_.members:
+            names = tuple(name for name, _ in type_.members)
+            return (type_.is_array or self.assign_fields(node, names)) and all(
+                self.assign(self.member(node, name), each, reason) for name, each in type_.members
+            )
         return not type_.is_decimal or self.assign_scale(node, type_.precision, type_.scale, reason)
 
     def assign_scale(self, node: int, precision: int, scale: int, reason: Reason | None) -> bool:
@@ -157,10 +171,11 @@ class Unifier:
         self._kind_parent[second] = first
         self._kinds[first] = left
         self._records[first] = next(iter(records), None)
-        elements = self._elements.get(first), self._elements.pop(second, None)
-        if elements[1] is not None:
-            self._elements[first] = elements[1]
-        return None in elements or self.unify_domains(*elements)  # type: ignore[arg-type]
+        are_one = True
+        for name, member in self._members.pop(second, {}).items():
+            are_one &= self.unify_domains(self.member(first, name), member)
+        names = self._fields.pop(second, None) or self._fields.get(first)
+        return are_one and (names is None or self.assign_fields(first, names))
 
     def unify_domains(self, one: int, other: int) -> bool:
         """Let two nodes have one domain; return False if they cannot."""

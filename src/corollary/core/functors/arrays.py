@@ -1,9 +1,12 @@
-"""Functors of arrays; an array is null as a whole, and any of its elements may be null."""
+"""Functors of arrays and structs, which are null as a whole; any of their members may be null."""
 
 from collections.abc import Iterable
 from functools import partial
 
 from corollary.core.functors.spec import FunctorSpec, Nullness, Word, define
+
+STRUCT, FIELD, FIELDS, ZIP = "struct", "field", "array_field", "arrays_zip"
+"""The functors of structs, in which names of fields are literals."""
 
 _define = partial(define, section="arrays")
 _nullable = partial(_define, nullness=Nullness.ALWAYS)
@@ -107,3 +110,24 @@ def arrays() -> Iterable[FunctorSpec]:
             is_fallible=True,
             sql_names=name,
         )
+
+
+def structs() -> Iterable[FunctorSpec]:
+    """Yield the functors of structs."""
+    _of_structs = partial(define, section="structs")
+    yield _of_structs(
+        f"{STRUCT}(name: symbol, x: any, …) -> struct",
+        'the struct of values with names: `struct("a", x, "b", y)`',
+        nullness=Nullness.NEVER,
+        is_expanding=True,
+    )
+    yield _of_structs(
+        f"{ZIP}(name: symbol, a: any, …) -> [T]",
+        "structs of an element of each array, null where one is shorter",
+        is_expanding=True,
+    )
+    yield _of_structs(f"{FIELD}(s: struct, name: symbol) -> T", "a field", nullness=Nullness.ALWAYS)
+    yield _of_structs(
+        f"{FIELDS}(a: [T], name: symbol) -> [T]",
+        "a field of each of the structs in an array",
+    )

@@ -7,7 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Sequence
 
-from corollary.core.functors.arrays import arrays
+from corollary.core.functors.arrays import arrays, structs
 from corollary.core.functors.conversions import (
     casts,
     conversions,
@@ -28,7 +28,7 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, stored_alike, casts, intervals, arrays, json_texts, internal),
+        *(binaries, stored_alike, casts, intervals, arrays, structs, json_texts, internal),
     )
     for spec in family()
 }

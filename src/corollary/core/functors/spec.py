@@ -34,6 +34,7 @@ MOMENT: Kinds = frozenset({Kind.TIMESTAMP})
 TIME: Kinds = DAY | MOMENT
 BYTES: Kinds = frozenset({Kind.BINARY})
 ARRAYS: Kinds = frozenset({Kind.ARRAY})
+STRUCTS: Kinds = frozenset({Kind.STRUCT})
 
 _KINDS: Mapping[str, Kinds] = {
     **{str(kind): frozenset({kind}) for kind in Kind},

@@ -1,1 +1,1 @@
-"""Records, algebraic data types and arrays: their texts, and how Python and JSON have them."""
+"""Records, algebraic types, arrays, structs: their texts, and how Python and JSON have them."""

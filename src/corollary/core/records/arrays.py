@@ -1,13 +1,14 @@
-r"""Arrays as texts that have their order: what is stored of them, and is compared.
+r"""Arrays and structs as texts that have their order: what is stored of them, and is compared.
 
 The text of an array has one piece for each element, and `\x01` after each. The piece of null is
 empty; that of a text is a quotation mark and the text, in which `\x02\x03` stands for `\x01` and
 `\x02\x04` for `\x02`; that of a number is its bits in hexadecimal digits, such that they have the
 order of the numbers. So arrays are compared element by element, null is the least element, and an
 array comes before those that it begins. The text of several arrays one after the other is that of
-their concatenation.
+their concatenation. The text of a struct has the pieces of its fields in the same way.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,18 @@ def split_pieces(texts: pa.Array) -> tuple[Offsets, pa.Array]:
     is_piece[offsets[1:] - offsets[0] - 1] = False
     pieces = found.flatten().take(index_array(np.flatnonzero(is_piece)))
     return offsets - offsets[0] - np.arange(len(offsets)), pieces
+
+
+def join_fields(pieces: Sequence[pa.Array]) -> pa.Array:
+    """Return the texts of structs, given the pieces of each field."""
+    return pc.binary_join_element_wise(*pieces, _NOTHING, text_scalar(END))
+
+
+def split_fields(texts: pa.Array, count: int) -> list[pa.Array]:
+    """Return the pieces of each field of structs; those of null, or of no text, are empty."""
+    texts = texts.cast(pa.large_string()).fill_null(_NOTHING)
+    pieces = split_pieces(pc.if_else(pc.equal(texts, _NOTHING), text_scalar(END * count), texts))[1]
+    return [pieces.take(index_array(np.arange(at, len(pieces), count))) for at in range(count)]
 
 
 def offsets_of(sizes: npt.NDArray[np.int64]) -> Offsets:

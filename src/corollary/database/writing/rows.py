@@ -198,9 +198,11 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
         case Kind.NUMBER | Kind.UNSIGNED:
             low, high = type_.spec.bounds
             return not values or (low <= min(values) and max(values) <= high)
-        case Kind.DECIMAL | Kind.FLOAT32 | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.ARRAY:
+        case Kind.DECIMAL | Kind.FLOAT32 | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return all(is_value(value, type_) for value in values)
         case Kind.DURATION | Kind.MONTHS:
+            return all(is_value(value, type_) for value in values)
+        case Kind.ARRAY | Kind.STRUCT:
             return all(is_value(value, type_) for value in values)
         case _:
             return True

@@ -124,7 +124,14 @@ class DeclarationBuilder:
 
     def array_type(self, start: Lexeme, element: program.TypeName, end: Lexeme) -> program.TypeName:
         span = span_between(start.span, end.span)
-        return program.TypeName("array", span=span, element=replace(element, nullable=False))
+        return program.TypeName("array", span=span, members=(("element", _held(element)),))
+
+    def struct_type(self, start: Lexeme, *rest: program.Column | Lexeme) -> program.TypeName:
+        *columns, end = rest
+        members = tuple(
+            (each.name, _held(each.type)) for each in columns if isinstance(each, program.Column)
+        )
+        return program.TypeName("struct", span=span_between(start.span, end.span), members=members)
 
     def type_name(self, base: program.TypeName) -> program.TypeName:
         return base
@@ -303,6 +310,11 @@ class DeclarationBuilder:
     def word(self, lexeme: Lexeme) -> SpannedName:
         name = str(lexeme.value) if lexeme.type == "QUOTED" else lexeme.text
         return SpannedName(name, lexeme.span)
+
+
+def _held(name: program.TypeName) -> program.TypeName:
+    """Return the type of a member, which may be null in any case."""
+    return replace(name, nullable=False)
 
 
 def _columns(columns: BracketedList) -> tuple[program.Column, ...]:

@@ -1,6 +1,7 @@
 """The types that SQL names: `INT`, `DECIMAL(12, 2)`, `STRING` …."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -19,11 +20,12 @@ from corollary.core.types import (
     array_of,
     decimal,
     interval,
+    struct_of,
 )
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import span_of, text_of
-from corollary.source import SourceFile
+from corollary.source import SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     written = text_of(node, file) or node.sql("spark")
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, FLOAT, STRING, BINARY, "
-        "BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND "
-        "and ARRAY<type>"
+        "BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND, "
+        "ARRAY<type> and STRUCT<name: type, …>"
     )
     if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
         unit = node.this.args["unit"]
@@ -87,9 +89,37 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
     elif name == "ARRAY" and len(node.expressions) == 1 and not has_more:
         return ColumnType(array_of(read_type(node.expressions[0], file).type))
+    elif name == "STRUCT" and node.expressions and not has_more:
+        return ColumnType(struct_of(_fields(node, file)))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
         return _TYPES[name]
     if name == "INTERVAL":
         note = "name its fields: intervals of months and of days together cannot be compared"
     message = f"`{written}` is not a type that columns can have here."
     raise InputError.of("C1308", message, span_of(node, file), note)
+
+
+def _fields(node: exp.Expr, file: SourceFile) -> list[tuple[str, Type]]:
+    """Return the fields of a struct; a comment on one is left out."""
+    found: list[tuple[str, Type]] = []
+    for each in node.expressions:
+        constraints = each.args.get("constraints") or []
+        kinds = [part.kind for part in constraints]
+        if not all(isinstance(kind, exp.CommentColumnConstraint) for kind in kinds):
+            message = f"The field `{text_of(each, file)}` of a struct has a constraint."
+            note = "leave out NOT NULL: the fields of a struct may be null"
+            raise InputError.of("C1308", message, span_of(each, file), note)
+        held = read_type(each.kind, file)
+        found.append((each.name, replace(held.type, bits=held.bits if held.type.is_number else 0)))
+    check_field_names([name for name, _ in found], span_of(node, file))
+    return found
+
+
+def check_field_names(names: list[str], span: Span) -> None:
+    """Refuse a struct that has a field twice, in whatever letters."""
+    known: set[str] = set()
+    for name in names:
+        if name.lower() in known:
+            note = "give them different names, as in `struct(x AS a, y AS b)`"
+            raise InputError.of("C1308", f"A struct has the field `{name}` twice.", span, note)
+        known.add(name.lower())

@@ -3,8 +3,10 @@
 An encoded column is the bytes of all its values in a row, where each begins, and which are null.
 """
 
+import base64
+import json
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,8 @@ import pyarrow.compute as pc
 from corollary.core.arrow import single_array, to_stored_column
 from corollary.core.arrow_buffers import bool_array, fixed_array
 from corollary.core.functors.times import DAY_MICROSECONDS
-from corollary.core.types import BINARY
+from corollary.core.types import BINARY, TIMESTAMP
+from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.serve.postgres.messages import BINARY_FORMAT
 from corollary.serve.postgres.wire_types import arrow_column_type
@@ -64,6 +67,8 @@ def encode_column(column: pa.ChunkedArray | pa.Array, format_: int, zone: str) -
     arrow_column_type(array.type)  # refuses what has no type
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return _encode_lists(array, format_, zone)
+    if pa.types.is_struct(array.type):
+        array = _json_texts(array)
     if pa.types.is_string_view(array.type) or array.type == pa.null():
         array = array.cast(pa.string())
     if array.type == pa.uint64():
@@ -78,6 +83,21 @@ def _as_one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
         found = column.combine_chunks()
         return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
     return column
+
+
+def _json_texts(structs: pa.Array) -> pa.Array:
+    rows = structs.to_pylist()
+    texts = [None if row is None else json.dumps(row, default=_shown) for row in rows]
+    return pa.array(texts, pa.string())
+
+
+def _shown(value: Any) -> str:
+    """Return a value that JSON has no own kind of as `value_to_json` does."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return format_value(value, TIMESTAMP)
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 # --- text ---------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ INT2 = WireType(21, "int2", "smallint", 2, 1005, "N")
 INT4 = WireType(23, "int4", "integer", 4, 1007, "N")
 REGPROC = WireType(24, "regproc", "regproc", 4, 1008, "N")
 TEXT = WireType(25, "text", "text", -1, 1009, "S")
+JSON = WireType(114, "json", "json", -1, 199)
 OID = WireType(26, "oid", "oid", 4, 1028, "N")
 FLOAT4 = WireType(700, "float4", "real", 4, 1021, "N")
 FLOAT8 = WireType(701, "float8", "double precision", 8, 1022, "N")
@@ -65,7 +66,7 @@ REGCLASS = WireType(2205, "regclass", "regclass", 4, 2210, "N")
 
 SCALAR_TYPES = (
     *(BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4, REGPROC, TEXT, OID, FLOAT4, FLOAT8, UNKNOWN),
-    *(BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
+    *(JSON, BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
 )
 BY_OID = {each.oid: each for each in SCALAR_TYPES}
 BY_NAME = {each.name: each for each in SCALAR_TYPES}
@@ -137,4 +138,6 @@ def arrow_column_type(type_: pa.DataType) -> tuple[WireType, int]:
         return (TIMESTAMPTZ if type_.tz else TIMESTAMP), -1
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return array_of(arrow_column_type(type_.value_type)[0]), -1
+    if pa.types.is_struct(type_):
+        return JSON, -1
     raise not_supported(f"A value of the type `{type_}` cannot be sent.")

@@ -37,7 +37,10 @@ def statistics_of(rows: pa.Table) -> str:
     if any(map(has_nan, rows.columns)):
         return _object({"numRecords": str(rows.num_rows)})
     names = rows.column_names[:_MAX_COLUMNS]
-    columns = {name: rows.column(name) for name in names}
+    # Delta counts the nulls of each field of a struct, and none of the whole.
+    columns = {
+        name: rows.column(name) for name in names if not pa.types.is_struct(rows.column(name).type)
+    }
     bounds = {
         name: _bounds(column)
         for name, column in columns.items()

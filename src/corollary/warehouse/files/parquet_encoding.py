@@ -102,7 +102,7 @@ def _is_integer(type_: pa.DataType) -> bool:
 
 def _has_repeats(column: pa.ChunkedArray) -> bool:
     """Return whether a sample has so few distinct values that a dictionary saves space."""
-    if pa.types.is_boolean(column.type) or pa.types.is_list(column.type) or not len(column):
+    if pa.types.is_boolean(column.type) or pa.types.is_nested(column.type) or not len(column):
         return False
     if pa.types.is_dictionary(column.type):
         return True

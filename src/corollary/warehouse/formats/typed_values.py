@@ -99,6 +99,11 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             assert type_.element is not None
             is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
             return is_list and is_readable(found.value_type, type_.element)
+        case Kind.STRUCT:
+            fields = {each.name: each.type for each in found} if pa.types.is_struct(found) else {}
+            return all(
+                name in fields and is_readable(fields[name], each) for name, each in type_.members
+            )
         case _:
             assert_never(type_.logical_kind)
 
@@ -109,7 +114,7 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     Values that Arrow's cast refuses are found by splitting, and only they, with a few neighbours,
     are converted one by one.
     """
-    if pa.types.is_struct(column.type):
+    if type_.record is not None and pa.types.is_struct(column.type):
         return record_texts(column, type_, SCALAR_COLUMNS)
     failures: Failures = {}
     nullable = type_.with_null(True)
@@ -119,6 +124,8 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     if type_.element is not None:
         lists = _from_lists(single_array(column), type_.element, failures)
         return pa.chunked_array([lists.cast(arrow_type(type_))]), failures
+    if type_.is_struct:
+        return pa.chunked_array([_from_structs(single_array(column), type_, failures)]), failures
     pieces = _convert_parts(column, nullable, 0, failures)
     return pa.chunked_array(pieces, arrow_type(type_)), failures
 
@@ -131,6 +138,18 @@ def _from_lists(lists: pa.Array, element: Type, failures: Failures) -> pa.Array:
     for number, reason in failed.items():
         failures.setdefault(int(owners[number]), reason)
     return list_array(offsets_of(sizes), single_array(values), null_mask(lists))
+
+
+def _from_structs(structs: pa.StructArray, type_: Type, failures: Failures) -> pa.Array:
+    """Return structs with fields of our types, and note those whose fields are not."""
+    fields = dict(zip((each.name for each in structs.type), structs.flatten(), strict=True))
+    columns: list[pa.Array] = []
+    for name, inner in type_.members:
+        values, failed = from_arrow(pa.chunked_array([fields[name]]), inner)
+        columns.append(single_array(values))
+        failures |= {**failed, **failures}
+    nulls = structs.is_null()
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_type(type_)), mask=nulls)
 
 
 SCALAR_COLUMNS = ScalarColumns(is_readable, from_arrow)
@@ -283,6 +302,9 @@ def _from_json(value: object, type_: Type) -> Value:
             element = type_.element
             assert element is not None
             return tuple(None if each is None else _from_json(each, element) for each in value)
+        case Kind.STRUCT, dict():
+            parts = [(value.get(name), each) for name, each in type_.members]
+            return tuple(None if part is None else _from_json(part, each) for part, each in parts)
         case _:
             pass
     raise ValueError(_mismatch(value, type_))

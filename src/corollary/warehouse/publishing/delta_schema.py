@@ -4,6 +4,7 @@
 |---|---|
 | unsigned | decimal(20,0), as Delta has no unsigned integers |
 | duration, months | long, integer: the microseconds, the months; Delta has no intervals |
+| `[T]`, `{a: T}` | arrays and structs of these |
 | the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
 | no columns | a column `holds`, with one row that is true, or none |
 
@@ -18,10 +19,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from corollary.core.arrow import schema_of
-from corollary.core.arrow_buffers import bool_array
+from corollary.core.arrow import schema_of, single_array
+from corollary.core.arrow_buffers import bool_array, fixed_values, list_array, null_mask
 from corollary.core.program import Relation
+from corollary.core.records.arrays import offsets_of
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
 
 UNSIGNED = pa.decimal128(20, 0)
@@ -39,9 +42,19 @@ def published_schema(relation: Relation) -> pa.Schema:
     if not relation.arity:
         return pa.schema([pa.field(HOLDS_COLUMN, pa.bool_(), nullable=False)])
     return pa.schema(
-        pa.field(name, _PUBLISHED.get(field.type, field.type), field.nullable)
+        pa.field(name, _published(field.type), field.nullable)
         for name, field in zip(column_names(relation.columns), schema_of(relation), strict=True)
     )
+
+
+def _published(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(type_):
+        return pa.list_(_published(type_.value_type))
+    if pa.types.is_struct(type_):
+        names = column_names([each.name for each in type_])
+        types = (_published(each.type) for each in type_)
+        return pa.struct(list(zip(names, types, strict=True)))
+    return _PUBLISHED.get(type_, type_)
 
 
 def columns_digest(schema: pa.Schema) -> str:
@@ -56,7 +69,25 @@ def published_rows(table: pa.Table, relation: Relation) -> pa.Table:
         return pa.table(
             {HOLDS_COLUMN: bool_array(np.ones(table.num_rows, np.bool_))}, schema=schema
         )
-    return table.rename_columns(schema.names).cast(schema)
+    columns = [
+        _as_published(single_array(column), field.type)
+        if pa.types.is_nested(field.type)
+        else column
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema.names).cast(schema)
+
+
+def _as_published(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_struct(type_):
+        parts = zip(array.flatten(), type_, strict=True)
+        fields = [_as_published(each, field.type) for each, field in parts]
+        return pa.StructArray.from_arrays(fields, fields=list(type_), mask=array.is_null())
+    if pa.types.is_list(type_):
+        sizes = fixed_values(pc.list_value_length(array).fill_null(0).cast(pa.int64()), np.int64)
+        values = _as_published(array.flatten(), type_.value_type)
+        return list_array(offsets_of(sizes), values, null_mask(array)).cast(type_)
+    return array.cast(type_)
 
 
 def directory_name(relation: str) -> str:

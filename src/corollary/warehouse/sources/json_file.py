@@ -214,7 +214,7 @@ def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]
     if _NUL in data:
         return None
     fields = [(name, _read_as(type_)) for name, type_ in _columns(relation)]
-    has_structs = any(pa.types.is_struct(found) for _, found in fields)
+    has_structs = any(pa.types.is_nested(found) for _, found in fields)
     if has_structs and (b"NaN" in data or b"Infinity" in data):  # which are not JSON
         return None
     try:
@@ -260,8 +260,9 @@ def _read_as(type_: Type) -> pa.DataType:
 
 
 def _is_read_by_arrow(type_: Type) -> bool:
-    if type_.element is not None:
-        return type_.element.kind is not Kind.FLOAT and _is_read_by_arrow(type_.element)
+    if type_.members:
+        inner = [each for _, each in type_.members]
+        return all(each.kind is not Kind.FLOAT and _is_read_by_arrow(each) for each in inner)
     return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
 
@@ -292,4 +293,6 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
     if type_.kind is Kind.FLOAT:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
+    if type_.members and column.type != arrow_type(type_):  # other keys, which are not fields
+        return None
     return column if _is_read_by_arrow(type_) else convert_texts(column, type_)

@@ -156,7 +156,7 @@ def _ord(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 def _to_string(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     ((values, source),) = operands
     match source.kind:
-        case Kind.SYMBOL if not source.is_array:
+        case Kind.SYMBOL if not source.members:
             return values, []
         case Kind.NUMBER:
             return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []

@@ -237,7 +237,7 @@ class QueryBinder:
         """Return the types that the values of rows have together, column by column."""
         types = []
         for values, title in zip(zip(*rows, strict=True), titles, strict=True):
-            type_ = common_type(list(values), reads_texts=reads_texts)
+            type_ = common_type(list(values), reads_texts=reads_texts, by_name=False)
             if type_ is None:
                 site = ExpressionBinder(self.session, Scope(), "").site(node)
                 raise mismatch(site, values, title)

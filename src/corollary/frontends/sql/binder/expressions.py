@@ -16,8 +16,9 @@ from corollary.core.types import BOOL, DATE, SYMBOL, Type
 from corollary.frontends.sql.binder.aggregates import AGGREGATES, aggregate_call
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
+from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.array_functions import element_of
-from corollary.frontends.sql.binder.names import resolve_column
+from corollary.frontends.sql.binder.names import field_named, resolve_column
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.binder.special_calls import (
     SPECIAL_CALLS,
@@ -172,10 +173,18 @@ class ExpressionBinder(ExpressionContext):
         if len(node.expressions) != 1:
             raise self.session.unsupported(node)
         site = self.site(node, node.this, *node.expressions, name="[]")
-        array = self.bind(node.this)
-        if not array.type.is_array:
+        value, inside = self.bind(node.this), self.bind(node.expressions[0])
+        if value.type.is_struct:
+            return field_named(value, literal_text(inside, site), site)
+        if not value.type.is_array:
             raise self.session.unsupported(node)
-        return element_of(array, self.bind(node.expressions[0]), site)
+        return element_of(value, inside, site)
+
+    def _visit_dot(self, node: exp.Dot) -> Expression:
+        self.session.check(node, "this", "expression")
+        if not isinstance(node.expression, exp.Identifier):
+            raise self.session.unsupported(node.expression)
+        return field_named(self.bind(node.this), node.expression.name, self.site(node))
 
     def _visit_currentdate(self, node: exp.CurrentDate) -> Expression:
         self.session.check(node)
@@ -229,13 +238,13 @@ class ExpressionBinder(ExpressionContext):
             site = self.site(node, left, right)
             return compare(functor, self.bind(left), self.bind(right), site)
         if len(lefts) != len(rights) or functor not in ("eq", "ne", "same"):
-            note = "compare the parts one by one"
-            raise self.session.error("C1315", "These rows cannot be compared.", node, note)
-        each = functor if functor == "same" else "eq"
-        tests = [
-            compare(each, self.bind(a), self.bind(b), self.site(node, a, b))
-            for a, b in zip(lefts, rights, strict=True)
-        ]
+            return compare(functor, self.bind(left), self.bind(right), self.site(node, left, right))
+        tests: list[Expression] = []
+        for one, two in zip(lefts, rights, strict=True):
+            both = self.bind(one), self.bind(two)
+            # Rows are structs, in which null is equal to null.
+            each = "same" if any(part.type.nullable for part in both) else "eq"
+            tests.append(compare(each, *both, self.site(node, one, two)))
         found = connect("and", tests, self.session.span(node))
         return negate(found, self.session.span(node)) if functor == "ne" else found
 
@@ -314,7 +323,7 @@ class ExpressionBinder(ExpressionContext):
             return connect("or", tests, self.session.span(node))
         site = self.site(node, node.this, *node.expressions)
         values = [self.bind(each) for each in (node.this, *node.expressions)]
-        value, *others = aligned(values, site, "`IN`")
+        value, *others = aligned(values, site, "`IN`", by_name=False)
         span = self.session.span(node)
         known = [each for each in others if not _is_null(each)]
         column = QueryColumn("value", value.type.with_null(False))
@@ -397,7 +406,7 @@ class ExpressionBinder(ExpressionContext):
         values: list[Expression] = []
         for value, column in zip(lefts, columns, strict=True):
             stand_in = ConstantValue(None, column.type)
-            both = aligned((value, stand_in), site, "A comparison with a subquery")
+            both = aligned((value, stand_in), site, "A comparison with a subquery", by_name=False)
             values.append(convert(both[0], SYMBOL) if is_untyped(both[0]) else both[0])
             types.append(SYMBOL if is_untyped(both[0]) else both[0].type)
         query = with_types(query, types, self.session)

@@ -2,6 +2,7 @@
 
     explode(a)        LATERAL (SELECT get(a, n) AS col FROM •numbers(a))
     posexplode(a)     LATERAL (SELECT n AS pos, get(a, n) AS col FROM •numbers(a))
+    inline(a)         LATERAL (SELECT get(a, n).* FROM •numbers(a))
     stack(2, x, y)    LATERAL (SELECT x AS col0 UNION ALL SELECT y AS col0)
     json_tuple(j, 'a')    LATERAL (SELECT get(json_tuple(j, 'a'), 0) AS c0)
 
@@ -17,7 +18,13 @@ from corollary.frontends.sql.binder.session import BindingSession
 NUMBERS = "•numbers"
 JSON_FIELDS = "json_tuple"
 _NUMBER, _GENERATED = "•n", "•generated"
-_COLUMNS = {"explode": ["col"], "posexplode": ["pos", "col"], "stack": [], JSON_FIELDS: []}
+_COLUMNS: dict[str, list[str]] = {
+    "explode": ["col"],
+    "posexplode": ["pos", "col"],
+    "inline": [],
+    "stack": [],
+    JSON_FIELDS: [],
+}
 
 
 def _name(text: str) -> exp.Identifier:
@@ -46,7 +53,8 @@ def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquer
     number = _column(_NUMBER)
     element = exp.Anonymous(this="get", expressions=[parts[0].copy(), number.copy()])
     values = {"pos": number, "col": element}
-    items = [exp.alias_(values[each], _name(each)) for each in _COLUMNS[name]]
+    items: list[exp.Expr] = [exp.alias_(values[each], _name(each)) for each in _COLUMNS[name]]
+    items = items or [exp.Dot(this=element, expression=exp.Star())]
     numbers = exp.Anonymous(this=NUMBERS, expressions=[parts[0].copy()])
     for each in (element, numbers):
         each.meta.update(call.meta)
@@ -129,6 +137,8 @@ def without_generators(node: exp.Select, session: BindingSession) -> exp.Select:
         alias = exp.TableAlias(this=_name(_GENERATED), columns=[each.copy() for each in names])
         made = _join(found, call, alias, session)
         output += [exp.alias_(_column(each, _GENERATED), _name(each)) for each in made]
+        if not made:
+            output.append(exp.Column(this=exp.Star(), table=_name(_GENERATED)))
     found.set("expressions", output)
     return found
 
@@ -136,10 +146,10 @@ def without_generators(node: exp.Select, session: BindingSession) -> exp.Select:
 def _join(
     select: exp.Select, call: exp.Anonymous, alias: exp.TableAlias, session: BindingSession
 ) -> list[str]:
-    """Join a generator to the sources of a SELECT, and return the names of its columns."""
+    """Join a generator to the sources of a SELECT, and return the known names of its columns."""
     query, names = generated(call, session)
     columns = [each.name for each in alias.args.get("columns") or []]
-    if columns and len(columns) != len(names):
+    if columns and names and len(columns) != len(names):
         message = f"`{name_of(call)}` has {len(names)} columns, but {len(columns)} names here."
         raise session.error("C1315", message, call, "give one name for each column")
     names = columns or names

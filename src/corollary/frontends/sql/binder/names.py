@@ -1,59 +1,102 @@
-"""Columns: which one a name means, by the scopes of the query and of those around it."""
+"""Columns and fields: what a name means, by the scopes of the query and of those around it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 from sqlglot import exp
 
+from corollary.core.types import SYMBOL, Type, array_of
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
+from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.values.conversions import call, constant, field
+from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import ColumnReference, Expression
 
+_PARTS = ("catalog", "db", "table", "this")
 NAMES_PER_STEP = 20
 """So many names are looked through in the time of another step of binding."""
 
 
 def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
-    """Return what a column's name stands for.
+    """Return what the name of a column, or of a field of one, stands for.
 
-    A column of FROM wins over an alias of the SELECT, and an alias over the queries around.
+    A column of FROM wins over an alias of the SELECT, and an alias over the queries around. As many
+    words as can be are those of its source: `t.s.a` is a field of `s` if there is no source `t.s`.
     """
     session = context.session
     session.check(node, "this", "table", "db", "catalog")
     if not isinstance(node.this, exp.Identifier):
         raise session.unsupported(node.this)
-    name, qualifier = node.name, qualifier_of(node)
     session.count_steps((len(context.scope.visible) + len(context.aliases)) // NAMES_PER_STEP)
-    own = context.scope.find(name, qualifier)
-    if context.aliases_first and own and qualifier is None:
-        alias = find_alias(context, node)
-        if alias is not None:
-            return alias
-    if own:
-        found = _only(context, node, own)
-        if context.keys is not None:
-            raise _ungrouped(context, node)
-        return _placed(found.expression, context, node)
-    if qualifier is None:
-        alias = find_alias(context, node)
-        if alias is not None:
-            return alias
+    words = [part for key in _PARTS if (part := node.args.get(key)) is not None]
+    splits = [(words[:at], words[at:]) for at in range(len(words), 0, -1)]
+    for column, fields in splits:
+        found = _own(context, node, column, fields)
+        if found is not None:
+            return found
     for depth, scope in context.scope.around():
-        outer = scope.find(name, qualifier) if depth else []
-        if outer:
-            return _from_outer(context, node, depth, scope, outer)
-    raise _unknown(context, node, name, qualifier)
+        for column, fields in splits if depth else ():
+            outer = _found(scope, column, fields)
+            if outer:
+                found = _from_outer(context, node, depth, scope, outer)
+                return _fields_of(found, fields, context.site(node))
+    raise _unknown(context, node, node.name, qualifier_of(node))
+
+
+def _own(
+    context: ExpressionContext, node: exp.Column, words: list[exp.Expr], fields: list[exp.Expr]
+) -> Expression | None:
+    """Return a field of the column of FROM, or of the SELECT, that some words mean."""
+    site = context.site(node)
+    qualifier, own = _dotted(words[:-1]), _found(context.scope, words, fields)
+    if context.aliases_first and own and qualifier is None:
+        alias = find_alias(context, words[-1])
+        if alias is not None:
+            return _fields_of(alias, fields, site)
+    if own:
+        found = _placed(_only(context, node, own).expression, context, node)
+        if context.keys is None:
+            return _fields_of(found, fields, site)
+        for at, word in enumerate(fields):
+            if found in context.keys:
+                return _fields_of(context.keys[found], fields[at:], site)
+            found = field_named(found, word.name, site)
+        raise _ungrouped(context, node)
+    alias = find_alias(context, words[-1]) if qualifier is None else None
+    if alias is None or (fields and not _has_fields(alias.type)):
+        return None
+    return _fields_of(alias, fields, site)
+
+
+def _found(scope: Scope, words: list[exp.Expr], fields: list[exp.Expr]) -> list[ScopeColumn]:
+    """Return the columns that words mean, those with fields if one is asked for."""
+    found = scope.find(words[-1].name, _dotted(words[:-1]))
+    return [each for each in found if not fields or _has_fields(each.expression.type)]
+
+
+def _has_fields(type_: Type) -> bool:
+    return (type_.element or type_).is_struct
+
+
+def _fields_of(value: Expression, names: list[exp.Expr], site: Site) -> Expression:
+    for name in names:
+        value = field_named(value, name.name, site)
+    return value
 
 
 def qualifier_of(node: exp.Column) -> str | None:
     """Return what is written before the last dot of a name."""
-    parts = [node.args.get(part) for part in ("catalog", "db", "table")]
-    return ".".join(part.name for part in parts if part is not None) or None
+    return _dotted([part for key in _PARTS[:-1] if (part := node.args.get(key)) is not None])
 
 
-def find_alias(context: ExpressionContext, place: exp.Column) -> Expression | None:
+def _dotted(words: list[exp.Expr]) -> str | None:
+    return ".".join(word.name for word in words) or None
+
+
+def find_alias(context: ExpressionContext, place: exp.Expr) -> Expression | None:
     """Return the column of the SELECT with this alias, if there is one."""
     name = place.name.lower()
     found = [i for i, (alias, _) in enumerate(context.aliases) if alias.lower() == name]
@@ -124,6 +167,32 @@ def _unknown(
     known += [alias for alias, _ in context.aliases]
     note = near_names(name, known, "the columns are")
     return session.error("C1303", f"There is no column `{name}`.", node, note)
+
+
+def field_named(value: Expression, name: str, site: Site) -> Expression:
+    """Return a field of a struct, or that of each struct in an array."""
+    held = value.type.element or value.type
+    if not _has_fields(value.type):
+        message = f"There is no field `{name}`: this is {type_name(value.type)}."
+        raise site.error("C1303", message, "fields are those of structs")
+    names = [each for each, _ in held.members]
+    found = next((at for at, each in enumerate(names) if each.lower() == name.lower()), None)
+    if found is None:
+        note = near_names(name, names, "the fields are")
+        raise site.error("C1303", f"The struct has no field `{name}`.", note)
+    if value.type.is_struct:
+        return field(value, found)
+    known, type_ = held.members[found]
+    arguments = (value, constant(known, SYMBOL))
+    return call("array_field", arguments, array_of(type_), site.span)
+
+
+def fields_of(value: Expression, site: Site) -> Sequence[tuple[str, Expression]]:
+    """Return the fields of a struct, for `s.*`."""
+    if not value.type.is_struct:
+        message = f"`.*` needs a struct, but this is {type_name(value.type)}."
+        raise site.error("C1307", message, "name a source or a struct before it")
+    return [(name, field(value, at)) for at, (name, _) in enumerate(value.type.members)]
 
 
 def near_names(name: str, known: Iterable[str], introduction: str) -> str:

@@ -29,12 +29,17 @@ class CommonTable:
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column that can be named, and what it stands for."""
+    """A column that can be named, and what it stands for.
+
+    Attributes:
+        source: the source in front of the column, for messages; a column of `USING` has none.
+        is_bound: whether the expression is one after grouping.
+    """
 
     name: str
     expression: Expression
     source: str = ""
-    """The source in front of the column, for messages; a column of `USING` has none."""
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.generators import without_generators
-from corollary.frontends.sql.binder.names import near_names, qualifier_of
+from corollary.frontends.sql.binder.names import fields_of, near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
@@ -417,7 +417,11 @@ class _SelectBinder:
             return self._starred(item, None, self.scope.visible, output)
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             self.session.check(item, "this", "table", "db", "catalog")
-            return self._starred(item.this, item, self._columns_of(item), output)
+            return self._starred(item.this, item, self._columns_of(item, output), output)
+        if isinstance(item, exp.Dot) and isinstance(item.expression, exp.Star):
+            self.session.check(item, "this", "expression")
+            columns = self._columns_of_struct(item.this, item, output)
+            return self._starred(item.expression, item, columns, output)
         binder = replace(output, aliases=self.aliases[:index])
         if isinstance(item, exp.Alias):
             self.session.check(item, "this", "alias")
@@ -431,6 +435,8 @@ class _SelectBinder:
         """Return the name of a column without alias: that of the column, or the text itself."""
         while isinstance(item, exp.Paren):
             item = item.this
+        if isinstance(item, exp.Dot) and isinstance(item.find(exp.Column), exp.Column):
+            return item.name
         if isinstance(item, exp.Column):
             found = self.scope.find(item.name, qualifier_of(item))
             return found[0].name if found else item.name
@@ -462,7 +468,7 @@ class _SelectBinder:
             expression = column.expression
             if column.name.lower() in replaced:
                 expression = output.bind(replaced[column.name.lower()])
-            elif output.keys is not None:
+            elif output.keys is not None and not column.is_bound:
                 if expression not in output.keys:
                     message = f"`{column.name}` is neither grouped nor inside an aggregate."
                     note = "name the columns that are grouped, instead of `*`"
@@ -472,10 +478,20 @@ class _SelectBinder:
             columns.append((QueryColumn(column.name, column_type(expression), span), expression))
         return columns
 
-    def _columns_of(self, item: exp.Column) -> tuple[ScopeColumn, ...]:
+    def _columns_of_struct(
+        self, struct: exp.Expr, item: exp.Expr, output: ExpressionBinder
+    ) -> tuple[ScopeColumn, ...]:
+        fields = fields_of(output.bind(struct), output.site(item))
+        return tuple(ScopeColumn(name, value, is_bound=True) for name, value in fields)
+
+    def _columns_of(self, item: exp.Column, output: ExpressionBinder) -> tuple[ScopeColumn, ...]:
         qualifier = qualifier_of(item) or ""
         sources = [source for source in self.scope.sources if source.is_called(qualifier)]
         if not sources:
+            words = {"this": "table", "table": "db", "db": "catalog"}
+            struct = exp.Column(**{to: item.args.get(word) for to, word in words.items()})
+            if output.try_bind(struct) is not None:
+                return self._columns_of_struct(struct, item, output)
             known = [source.name for source in self.scope.sources]
             note = near_names(qualifier, known, "the sources are")
             message = f"`{qualifier}` is not a source of this query."

@@ -27,6 +27,7 @@ from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
 from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.structs import bind_arrays_zip, bind_named_struct, bind_struct
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.conversions import (
     call,
@@ -76,6 +77,8 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
         there = type_name(target.type)
         message = f"{type_name(operand.type)} cannot be cast to {there}."
         note = "cast it to STRING in between"
+        if operand.type.is_struct and target.type.is_struct:
+            note = "name as many fields, each of a type that its value can be cast to"
         if operand.type.is_date and target.type.is_number:
             note = "write `datediff(x, DATE '1970-01-01')` for its days"
         raise site.error("C1308", message, note)
@@ -289,6 +292,7 @@ SPECIAL_NODES: dict[type[exp.Expr], Callable[[ExpressionContext, Any], Expressio
     exp.Escape: like_with_escape,
     exp.RegexpLike: _rlike,
     exp.DPipe: _concat,
+    exp.Tuple: bind_struct,
     exp.Extract: _extract,
     exp.Substring: _substring,
     exp.Trim: _trim,
@@ -413,5 +417,8 @@ SPECIAL_CALLS: dict[str, Special] = {
     **dict.fromkeys(("timestampadd", "dateadd", "date_add"), _add_units),
     **dict.fromkeys(("timestampdiff", "datediff", "date_diff"), _difference),
     **dict.fromkeys(("grouping", "grouping_id"), _grouping),
+    "struct": bind_struct,
+    "named_struct": bind_named_struct,
+    "arrays_zip": bind_arrays_zip,
 }
 """Functions that read their arguments themselves; None from them means the usual way."""

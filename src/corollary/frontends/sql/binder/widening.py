@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from corollary.core.types import SYMBOL, Type
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
-from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert, is_same, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Expression,
@@ -64,6 +64,7 @@ def _deepened(reference: ColumnReference, level: int) -> ColumnReference:
 def _is_same(one: Type, other: Type) -> bool:
     has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
     is_alike = one.domain == other.domain and one.logical is other.logical
+    is_alike = is_alike and (not one.members or is_same(one, other))
     return one.precision >= 0 and is_alike and has_room
 
 

@@ -325,6 +325,15 @@ def _fault(type_: Type) -> Term:
         case Kind.ARRAY:
             assert type_.element is not None
             return Functor("array", (_fault(type_.element),))
+        case Kind.STRUCT:
+            (first, inner), *rest = type_.members
+            return Functor(
+                "struct",
+                (
+                    *(Constant(first), _fault(inner)),
+                    *(part for name, each in rest for part in (Constant(name), _fault(each))),
+                ),
+            )
         case Kind.BOOL:
             return Functor("eq", (Functor("to_number", (text,)), ONE))
         case Kind.BINARY:

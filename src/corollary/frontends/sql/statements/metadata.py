@@ -59,7 +59,7 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)
             width = len(_NAMES[statement.shown])
-            rows = [(each.name, type_name(each.type).lower(), None) for each in table.columns]
+            rows = [(each.name, each.type.catalog_name, None) for each in table.columns]
             rows = [row[:width] for row in rows]
     names = _NAMES[statement.shown]
     cells = rows or [(None,) * len(names)]

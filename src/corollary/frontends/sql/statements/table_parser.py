@@ -261,7 +261,7 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
         cursor.position += 1
         if cursor.accept("TO"):
             cursor.position += 1
-    depth = cursor.word().count("<") if word == "ARRAY" else 0
+    depth = cursor.word().count("<") if word in ("ARRAY", "STRUCT") else 0
     while depth > 0 and not cursor.has_ended():
         cursor.position += 1
         depth += cursor.word().count("<") - cursor.word().count(">")
@@ -280,6 +280,7 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
             )
     separator = " " if found.type.is_interval else ""
     written = separator.join(token.text.upper() for token in tokens)
+    written = found.type.spark_name if found.type.members else written
     bits = found.bits if found.type.is_number else 0
     type_ = replace(found.type, nullable=True, bits=bits)
     return DeclaredType(type_, written, found.bits, length)

@@ -236,13 +236,13 @@ def _assigned(
         InputError: the types do not fit.
     """
     given, wanted = value.type, column.type
-    if given.with_null(True) == wanted.with_null(True):
+    if given.with_null(True) == wanted.with_null(True) and not wanted.is_struct:
         return value
     is_numeric = {given.logical_kind, wanted.logical_kind} <= SQL_NUMERIC
     is_moment = given.is_time and wanted.is_time
     is_interval = wanted.is_interval and given.logical is wanted.logical
     is_fitting = is_numeric or is_moment or is_interval or wanted.is_symbol
-    is_fitting = is_fitting or wanted.is_array
+    is_fitting = is_fitting or bool(wanted.members)
     found = cast(value, wanted.with_null(False), 64) if is_fitting else None
     if found is None:
         raise InputError.of(

@@ -1,4 +1,4 @@
-"""Functors of arrays, on all rows at once.
+"""Functors of arrays and structs, on all rows at once.
 
 Elements are compared by their pieces (`core/records/arrays.py`), which have the order of values:
 those of all arguments are ranked together, and functors compute with ranks. The rank of null is 0.
@@ -23,13 +23,16 @@ from corollary.core.arrow_buffers import (
     string_array,
     text_scalar,
 )
+from corollary.core.functors.arrays import FIELD, FIELDS, STRUCT, ZIP
 from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.records.arrays import (
     END,
     Offsets,
     from_pieces,
+    join_fields,
     join_pieces,
     offsets_of,
+    split_fields,
     split_pieces,
     to_pieces,
 )
@@ -348,6 +351,51 @@ def _join_arguments(name: str, inputs: Sequence[ValueVector], type_: Type) -> Va
     return table.vector(Texts(pc.binary_join_element_wise(*parts, _NOTHING)), type_)
 
 
+def _struct(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    table = _Rows("array", inputs[1::2])
+    return table.vector(Texts(join_fields([each.array for each in table.columns])), type_)
+
+
+def _field(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    structs, names = inputs
+    table = _Rows("get", [structs])
+    found, rows = table.columns[0].distinct()
+    values, nulls = values_of(_field_pieces(found.array, structs.type, names), type_)
+    nulls = None if nulls is None else spread_rows(nulls, rows)
+    return table.vector(spread_rows(values, rows), type_, nulls)
+
+
+def _field_pieces(texts: pa.Array, type_: Type, names: ValueVector) -> pa.Array:
+    fields = [name for name, _ in type_.members]
+    at = fields.index(names.values[0]) if len(names.values) else 0
+    return split_fields(texts, len(fields))[at]
+
+
+def _array_field(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    arrays, names = inputs
+    table = _Rows("get", [arrays])
+    offsets, pieces = split_pieces(table.columns[0].array)
+    assert arrays.type.element is not None
+    structs = from_pieces(pieces, pa.large_string())
+    held = _field_pieces(structs, arrays.type.element, names)
+    return table.vector(Texts(join_pieces(offsets, held)), type_)
+
+
+def _zip(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
+    table = _Rows("array_concat", inputs[1::2])
+    lists = [split_pieces(each.array) for each in table.columns]
+    sizes = np.max([np.diff(offsets) for offsets, _ in lists], axis=0)
+    whole = Lists(offsets_of(sizes), np.zeros(sizes.sum(), np.int64))
+    owners, places = whole.owners, whole.places
+    fields = []
+    for offsets, pieces in lists:
+        absent = places >= np.diff(offsets)[owners]
+        chosen = index_array(np.where(absent, 0, offsets[:-1][owners] + places), absent)
+        fields.append(pieces.take(chosen).fill_null(_NOTHING))
+    structs = to_pieces(join_fields(fields))
+    return table.vector(Texts(join_pieces(whole.offsets, structs)), type_)
+
+
 def _repeat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = _Rows("array_repeat", inputs)
     piece, counts = table.columns
@@ -400,15 +448,26 @@ def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     return spread_rows(Texts(joined), rows), []
 
 
-def show_arrays(texts: Texts, element: Type, show: Callable[..., Texts]) -> Texts:
-    """Return arrays as `[1, null, a]`, given what shows the values of elements."""
-    offsets, pieces = split_pieces(texts.array)
-    values, nulls = values_of(pieces, element)
-    shown = show(values, element).array
-    if nulls is not None:
-        shown = pc.if_else(bool_array(nulls), text_scalar("null"), shown)
-    joined = join_texts((offsets, shown), text_scalar(", "), None)
-    return Texts(pc.binary_join_element_wise(text_scalar("["), joined, text_scalar("]"), _NOTHING))
+def show_nested(texts: Texts, type_: Type, show: Callable[..., Texts]) -> Texts:
+    """Return arrays as `[1, null, a]` and structs as `{1, a}`, given what shows their members."""
+
+    def shown(pieces: pa.Array, member: Type) -> pa.Array:
+        values, nulls = values_of(pieces, member)
+        found = show(values, member).array
+        return found if nulls is None else pc.if_else(bool_array(nulls), text_scalar("null"), found)
+
+    first, last = "[]" if type_.is_array else "{}"
+    if type_.element is not None:
+        offsets, pieces = split_pieces(texts.array)
+        lists = offsets, shown(pieces, type_.element)
+        joined = join_texts(lists, text_scalar(", "), None)
+    else:
+        fields = split_fields(texts.array, len(type_.members))
+        found = [shown(each, inner) for each, (_, inner) in zip(fields, type_.members, strict=True)]
+        joined = pc.binary_join_element_wise(*found, text_scalar(", "))
+    return Texts(
+        pc.binary_join_element_wise(text_scalar(first), joined, text_scalar(last), _NOTHING)
+    )
 
 
 def _sequence(operands: list[Operand], type_: Type) -> Result:
@@ -467,6 +526,10 @@ ARRAY_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVecto
     },
     "array_repeat": _repeat,
     "flatten": _flatten,
+    STRUCT: _struct,
+    FIELD: _field,
+    FIELDS: _array_field,
+    ZIP: _zip,
     "get": partial(_access, 0, True),
     "element": partial(_access, 0, False),
     "element_at": partial(_access, 1, False),

@@ -29,7 +29,7 @@ from corollary.engines.local.evaluation.arithmetic import (
     Result,
 )
 from corollary.engines.local.evaluation.decimals import round_half_up
-from corollary.engines.local.evaluation.functions.arrays import show_arrays
+from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.text_functions import (
     FEW_ROWS,
     PLAIN_INTEGER,
@@ -173,8 +173,8 @@ def _show_value(value: Any, type_: Type) -> str:
 
 def _show(operands: list[Operand], type_: Type) -> Result:
     ((values, source),) = operands
-    if source.element is not None:
-        return show_arrays(values, source.element, lambda *each: _show([each], type_)[0]), []
+    if source.members:
+        return show_nested(values, source, lambda *each: _show([each], type_)[0]), []
     match source.logical_kind:
         case Kind.SYMBOL | Kind.RECORD | Kind.BINARY:
             return values, []

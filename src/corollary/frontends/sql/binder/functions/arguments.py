@@ -98,7 +98,7 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
         return convert(argument, TIMESTAMP)
     if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
         return read_literal(argument, wanted, site)
-    if type_.is_symbol or wanted.is_symbol:  # as ANSI Spark does
+    if not type_.members and (type_.is_symbol or wanted.is_symbol):  # as ANSI Spark does
         found = cast(argument, wanted, 64)
         if found is not None:
             return found

@@ -278,13 +278,19 @@ def _type_name(arguments: list[Expression], site: Site) -> Expression:
     """`typeof(x)`: the name of its type, which is known before."""
     (value,) = arguments
     type_ = value.type
-    if type_.element is not None and type_.element.is_number:
+    if _has_integers_in_arrays(type_):
         message = "`typeof` of an array of integers is refused: they have 64 bits here."
         raise site.error("C1311", message, "apply it to an element")
     if type_.is_number:
         type_ = replace(type_, bits=bits_of(value))
-    name = "void" if is_untyped(value) else type_name(type_).lower()
+    name = "void" if is_untyped(value) else type_.catalog_name
     return ConstantValue(name, SYMBOL, site.span)
+
+
+def _has_integers_in_arrays(type_: Type) -> bool:
+    return (type_.element is not None and type_.element.is_number) or any(
+        _has_integers_in_arrays(each) for _, each in type_.members
+    )
 
 
 def _hash(functor: str) -> SqlFunction:

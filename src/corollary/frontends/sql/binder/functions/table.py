@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
-    **dict.fromkeys(("map", "struct", "named_struct", "inline", "transform"), _LIST),
+    **dict.fromkeys(("map", "transform"), _LIST),
     "session_window": (
         "has no bound that one row tells",
         "number the sessions by a sum over `lag(t)`, as docs/sql.md shows, and group by them",

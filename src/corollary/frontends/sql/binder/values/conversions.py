@@ -5,7 +5,7 @@ another type becomes that one, beside integers BIGINT and beside other numbers D
 digits as a decimal, a BIGINT 20, a literal as many as it is written with.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal
@@ -31,6 +31,7 @@ from corollary.core.types import (
     array_of,
     decimal,
     interval,
+    struct_of,
 )
 from corollary.core.values import from_stored, to_float32, to_stored
 from corollary.frontends.sql.binder.session import UNTYPED
@@ -126,8 +127,13 @@ def cut(precision: int, scale: int) -> Type:
     return decimal(precision, scale)
 
 
-def wider(left: Type, right: Type) -> Type | None:
+def wider(left: Type, right: Type, *, by_name: bool = True) -> Type | None:
     """Return the type of values of either type; None if there is none.
+
+    Args:
+        left: a type.
+        right: another one.
+        by_name: whether fields of structs must have the same names.
 
     >>> str(wider(decimal(5, 2), decimal(4, 3)))
     'decimal(6,3)'
@@ -141,8 +147,10 @@ def wider(left: Type, right: Type) -> Type | None:
     if kinds <= SQL_NUMERIC:
         return _wider_number(left, right).with_null(nullable)
     if left.element is not None and right.element is not None:
-        element = wider(left.element, right.element)
+        element = wider(left.element, right.element, by_name=by_name)
         return None if element is None else array_of(element).with_null(nullable)
+    if left.is_struct and right.is_struct:
+        return _wider_struct(left, right, by_name=by_name)
     if len(kinds) == 1:
         return (_wider_interval(left, right) if left.is_interval else left).with_null(nullable)
     if left.is_time and right.is_time:
@@ -163,8 +171,24 @@ def _read_type(beside: Type) -> Type | None:
             return FLOAT
         case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
             return beside
-        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.ARRAY | Kind.DURATION | Kind.MONTHS:
+        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
             return None
+        case Kind.ARRAY | Kind.STRUCT:
+            return None
+
+
+def _wider_struct(left: Type, right: Type, *, by_name: bool) -> Type | None:
+    """Return a struct with wider fields; those with other names have to have the same types."""
+    if len(left.members) != len(right.members):
+        return None
+    found: list[tuple[str, Type]] = []
+    for (name, one), (other_name, other) in zip(left.members, right.members, strict=True):
+        both = wider(one, other, by_name=by_name)
+        is_named = name.lower() == other_name.lower()
+        if both is None or not (is_named or (not by_name and is_same(one, other))):
+            return None
+        found.append((name, both))
+    return struct_of(found).with_null(left.nullable or right.nullable)
 
 
 def _wider_interval(left: Type, right: Type) -> Type:
@@ -192,19 +216,22 @@ def _as_decimal(type_: Type) -> Type:
     return type_ if type_.is_decimal else decimal(DIGITS_OF_BITS[type_.bits or 64], 0)
 
 
-def common_type(expressions: list[Expression], *, reads_texts: bool = True) -> Type | None:
+def common_type(
+    expressions: list[Expression], *, reads_texts: bool = True, by_name: bool = True
+) -> Type | None:
     """Return the type that all values can be converted to; None if there is none.
 
     Args:
         expressions: the values.
         reads_texts: whether texts beside other values are read as such.
+        by_name: whether fields of structs must have the same names.
     """
     texts = [each for each in expressions if each.type.is_symbol and not is_untyped(each)]
     if texts and not reads_texts and not all(each.type.is_symbol for each in expressions):
         return None
     found: Type = UNTYPED
     for each in (*texts, *(each for each in expressions if each not in texts)):  # as Spark does
-        both = wider(found, column_type(each))
+        both = wider(found, column_type(each), by_name=by_name)
         if both is None:
             return None
         found = both
@@ -224,6 +251,10 @@ def convert(expression: Expression, type_: Type) -> Expression:
         return ConstantValue(None, type_.with_null(True), expression.span)
     if type_.element is not None:
         return _with_elements(expression, type_, convert)
+    if type_.is_struct:
+        made = _with_fields(expression, type_, convert)
+        assert made is not None, f"{found} never becomes {type_} by itself"
+        return made
     if found.domain == type_.domain and found.logical is type_.logical:
         if found.is_interval and found.fields != type_.fields:
             return interval_of(amount_of(expression), type_, expression.span)
@@ -266,14 +297,20 @@ def _with_elements(
     assert element is not None
     if held is None or held == element:
         return array
+    if is_same(held, element):
+        return replace(array, type=type_)
     parts: tuple[Expression, ...] = ()
     match array:
         case ConstantValue(value=tuple(values)):
             parts = tuple(ConstantValue(each, held.with_null(each is None)) for each in values)
         case FunctionCall(functor="array"):
             parts = array.arguments
+        case _ if held.precision < 0:  # all elements are null
+            size = call("size", (array,), NUMBER)
+            return call("array_repeat", (_typed_null(element), size), type_, array.span)
         case _:
-            return replace(array, type=type_) if held.domain == element.domain else array
+            is_alike = held.domain == element.domain and held.logical is element.logical
+            return replace(array, type=type_) if is_alike and not held.members else array
     made = [change(each, element) for each in parts]
     if None in made:
         return array
@@ -282,6 +319,83 @@ def _with_elements(
         constants = tuple(each.value for each in found if isinstance(each, ConstantValue))
         return ConstantValue(constants, type_.with_null(False), array.span)
     return FunctionCall("array", found, type_.with_null(False), array.span)
+
+
+def is_same(one: Type, other: Type) -> bool:
+    """Whether the values of a type are those of another one, which has room for their bits."""
+    has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
+    has_room = has_room and (not one.is_decimal or one.precision <= other.precision)
+    digits = other.precision if one.is_decimal else one.precision
+    alike = replace(one, precision=digits, nullable=other.nullable, members=other.members)
+    return (
+        has_room
+        and alike == other
+        and len(one.members) == len(other.members)
+        and all(
+            name == other_name and is_same(each, wanted)
+            for (name, each), (other_name, wanted) in zip(one.members, other.members, strict=True)
+        )
+    )
+
+
+def _with_fields(
+    struct: Expression, type_: Type, change: Callable[[Expression, Type], Expression | None]
+) -> Expression | None:
+    """Return a struct with fields of other types and names, by their places."""
+    if not struct.type.is_struct or len(struct.type.members) != len(type_.members):
+        return None
+    if is_same(struct.type, type_):
+        return replace(struct, type=type_.with_null(struct.type.nullable))
+    parts = [field(struct, at) for at in range(len(type_.members))]
+    named: list[tuple[str, Expression]] = []
+    for part, (name, wanted) in zip(parts, type_.members, strict=True):
+        made = change(part, wanted)
+        if made is None:
+            return None
+        named.append((name, made))
+    found = replace(make_struct(named, struct.span), type=type_.with_null(False))
+    if not struct.type.nullable:
+        return found
+    nothing = ConstantValue(None, type_.with_null(True), struct.span)
+    if isinstance(struct, ConstantValue):
+        return nothing if struct.value is None else found
+    is_null = FunctionCall("is_null", (struct,), BOOL, struct.span)
+    return FunctionCall("if", (is_null, nothing, found), nothing.type, struct.span)
+
+
+def make_struct(named: Sequence[tuple[str, Expression]], span: Span | None) -> Expression:
+    """Return the struct of values with names."""
+    values = [as_known(each) for _, each in named]
+    names = [name for name, _ in named]
+    type_ = struct_of(zip(names, map(column_type, values), strict=True))
+    if all(isinstance(each, ConstantValue) for each in values):
+        constants = tuple(each.value for each in values if isinstance(each, ConstantValue))
+        return ConstantValue(constants, type_, span)
+    parts: list[Expression] = []
+    for name, each in zip(names, values, strict=True):
+        is_null = isinstance(each, ConstantValue) and each.value is None
+        parts += [constant(name, SYMBOL), _typed_null(each.type) if is_null else each]
+    return FunctionCall("struct", tuple(parts), type_, span)
+
+
+def _typed_null(type_: Type) -> Expression:
+    """Return a null of which rules know the type: the first element of an array without any."""
+    nothing = ConstantValue((), array_of(type_))
+    return FunctionCall("get", (nothing, integer(0)), type_.with_null(True))
+
+
+def field(struct: Expression, at: int) -> Expression:
+    """Return a field of a struct by its place; of one that is written, it is what is there."""
+    name, type_ = struct.type.members[at]
+    match struct:
+        case ConstantValue(value=None):
+            return ConstantValue(None, type_, struct.span)
+        case ConstantValue(value=tuple(values)):
+            return ConstantValue(values[at], type_.with_null(values[at] is None), struct.span)
+        case FunctionCall(functor="struct"):
+            return struct.arguments[2 * at + 1]
+        case _:
+            return FunctionCall("field", (struct, constant(name, SYMBOL)), type_, struct.span)
 
 
 def to_decimal(expression: Expression, scale: int, precision: int) -> Expression:
@@ -357,9 +471,8 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return expression if kind is Kind.BINARY else None
         case Kind.DURATION | Kind.MONTHS:
             return _to_interval(expression, target)
-        case Kind.ARRAY:
-            made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
-            return made if made.type.element == target.element else None
+        case Kind.ARRAY | Kind.STRUCT:
+            return _cast_members(expression, target)
         case Kind.UNSIGNED:
             return None
 
@@ -384,6 +497,15 @@ def _to_float32(expression: Expression) -> Expression | None:
             return call("to_float32", (expression,), FLOAT32, span)
         case _:
             return None
+
+
+def _cast_members(expression: Expression, target: Type) -> Expression | None:
+    if target.is_struct:
+        return _with_fields(
+            expression, target, lambda each, type_: cast(each, type_, type_.bits or 64)
+        )
+    made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
+    return made if made.type.element == target.element else None
 
 
 def amount_of(value: Expression) -> Expression:
@@ -482,7 +604,9 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             found = call("seconds_between", (start, second), NUMBER, span)
         case Kind.DURATION | Kind.MONTHS:
             found = _last_fields(expression)
-        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.ARRAY | Kind.FLOAT32:
+        case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.FLOAT32:
+            return None
+        case Kind.ARRAY | Kind.STRUCT:
             return None
     return within(found, bits)
 

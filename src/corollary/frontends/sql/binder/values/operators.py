@@ -262,9 +262,11 @@ def negative(operand: Expression, site: Site) -> Expression:
 # --- comparisons and logic ---------------------------------------------------------------------
 
 
-def aligned(arguments: Sequence[Expression], site: Site, what: str) -> tuple[Expression, ...]:
+def aligned(
+    arguments: Sequence[Expression], site: Site, what: str, *, by_name: bool = True
+) -> tuple[Expression, ...]:
     """Return values converted to the type that they have together."""
-    type_ = common_type(list(arguments))
+    type_ = common_type(list(arguments), by_name=by_name)
     if type_ is None:
         raise mismatch(site, arguments, what)
     if type_.precision < 0:
@@ -310,7 +312,7 @@ def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
 
 def compare(functor: str, left: Expression, right: Expression, site: Site) -> Expression:
     """Return a comparison as a value: `eq ne lt le gt ge`, or `same`, which is never null."""
-    both = aligned((left, right), site, "A comparison")
+    both = aligned((left, right), site, "A comparison", by_name=False)
     if is_untyped(both[0]):
         both = tuple(convert(each, SYMBOL) for each in both)
     if functor == "same":
