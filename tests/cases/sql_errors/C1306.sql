@@ -53,3 +53,7 @@ select time_bucket(interval 0 days, ts) from t
 select struct() from t
 
 select named_struct('a') from t
+
+select to_number(s, '9,') from t
+
+select try_to_number(s, s) from t

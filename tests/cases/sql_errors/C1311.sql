@@ -27,3 +27,5 @@ select hash(array(k)) from t
 select time_bucket(interval 1 month, ts, ts) from t
 
 select assert_true(k > 0) from t
+
+select to_char(k, '999') from t

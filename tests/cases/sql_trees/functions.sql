@@ -71,3 +71,5 @@ select json_tuple(s, 'a', 'b') from t
 select typeof(k), hash(k, s, null, d, m), xxhash64(f), hmac(s, X'61'), from_base32(s), bitmap_count(X'ff'), jaro_winkler_similarity(s, 'a'), regexp_extract_all(s, '(a)(b)', 2), mask(s), mask(s, 'Q', null), time_bucket(interval 15 minutes, ts), time_bucket(interval 2 months, d), convert_timezone('Europe/Berlin', ts) from t
 
 select parse_url(s, 'HOST'), try_parse_url(s, 'QUERY', 'a') from t
+
+select to_number(s, '9'), try_to_number(s, 'S$0,999.99') from t

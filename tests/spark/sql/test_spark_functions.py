@@ -88,6 +88,11 @@ CALLS = [
         )
         for part in ("'HOST'", "'PATH'", "'FILE'", "'AUTHORITY'", "'QUERY'", "'QUERY', 'c'")
     ),
+    *(
+        f"{name}to_number(s, '{each}')"
+        for name in ("", "try_")
+        for each in ("S99.99", "99,999,999,999PR", "000", "9G999D00MI")
+    ),
     *(f"regexp_extract_all(s, '{each})" for each in ("([a-z])(.)?', 2", "[a-z]+', 0", "(b)'")),
     *(f"time_bucket(INTERVAL {size}, v)" for size in ("7 HOURS", "5 MONTHS", "90 DAYS", "1 YEAR")),
     "time_bucket(INTERVAL 11 MINUTES, v, TIMESTAMP '2000-01-01 00:00:07')",

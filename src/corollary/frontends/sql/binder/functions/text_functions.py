@@ -1,8 +1,18 @@
 """Functions on text; where an argument is binary, those on binary values that have their names."""
 
+import re
+
 from corollary.core.functors.catalog import FUNCTORS, count_groups, result_type
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
-from corollary.core.types import BINARY, BOOL, NUMBER, SYMBOL
+from corollary.core.types import (
+    BINARY,
+    BOOL,
+    DECIMAL_MAX_DIGITS,
+    NUMBER,
+    SYMBOL,
+    Type,
+    decimal,
+)
 from corollary.frontends.sql.binder.functions.arguments import (
     MANY,
     Builder,
@@ -13,7 +23,7 @@ from corollary.frontends.sql.binder.functions.arguments import (
     literal_text,
     with_default,
 )
-from corollary.frontends.sql.binder.values.conversions import call, integer, is_untyped
+from corollary.frontends.sql.binder.values.conversions import call, cast, integer, is_untyped
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     attempt,
@@ -136,6 +146,71 @@ def _mask(arguments: list[Expression], site: Site) -> Expression:
     return call("mask", (fitted(arguments[0], TEXT, site), *written), SYMBOL, site.span)
 
 
+_NUMBER_FORMAT = re.compile(
+    r"(?P<sign>S|MI)?(?P<money>\$)?(?P<whole>[09]+(?:[,G][09]+)*)"
+    r"(?P<point>[.D](?P<fraction>[09]*))?(?P<end>S|MI|PR)?",
+    re.IGNORECASE,
+)
+_SIGNS = {"S": "[+-]?", "MI": "-?"}
+_BLANKS = (
+    r"[\t-\r\x{1c}-\x{20}\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}"
+    r"\x{2028}\x{2029}\x{205f}\x{3000}]"
+)
+
+
+def _number_pattern(form: str, site: Site) -> tuple[str, Type]:
+    """Return the pattern of the texts in a format of numbers, and the type of these."""
+    found = _NUMBER_FORMAT.fullmatch(form)
+    sign, end = ((found[each] or "").upper() for each in ("sign", "end")) if found else ("", "")
+    if found is None or (end and (sign or (found["money"] and end != "PR"))):
+        message = f"`{form}` is not a format of numbers that is known here."
+        raise site.error("C1306", message, "write one such as 'S9,999.99', '999PR' or '$99.9'")
+    *groups, last = re.split("[,G]", found["whole"].upper())
+    scale = len(found["fraction"] or "")
+    digits = scale + sum(map(len, (*groups, last)))
+    if digits > DECIMAL_MAX_DIGITS:
+        message = f"`{form}` has more than {DECIMAL_MAX_DIGITS} digits."
+        raise site.error("C1306", message, "write fewer of them")
+    core, is_whole = "", False
+    for group in groups:  # may be left out, unless it or one before has all of its digits
+        is_whole |= group[0] == "0"
+        core = f"(?:{core}{_digits(group)},)" + ("" if is_whole else "?")
+    core = (r"\$" if found["money"] else "") + core + _digits(last)
+    core += f"(?:[.][0-9]{{0,{scale}}})?" if found["point"] else ""
+    type_ = decimal(digits, scale)
+    if end == "PR":
+        return f"^(?:{core}|<{core}>)$", type_
+    return f"^{_SIGNS.get(sign, '')}{core}{_SIGNS.get(end, '')}$", type_
+
+
+def _digits(group: str) -> str:
+    return f"[0-9]{{{'' if group[0] == '0' else '0,'}{len(group)}}}"
+
+
+_NUMBER_TEXT = expressions_of(
+    {
+        "text(s: symbol, pattern: symbol)": """
+            if("and"(rlike(s, pattern), rlike(s, '[0-9]')),
+            cat(if(rlike(s, '[<-]'), '-', ''), regexp_replace(s, '[,$+<>-]', '')), 'no number')"""
+    }
+)["text"]
+"""The text of a number that is written in a pattern; another one is converted to none."""
+
+
+def _to_number(is_try: bool) -> SqlFunction:
+    """Return `to_number(text, format)`; blanks in the text do not matter."""
+
+    def build(arguments: list[Expression], site: Site) -> Expression:
+        pattern, type_ = _number_pattern(literal_text(arguments[1], site), site)
+        blanks, nothing = ConstantValue(_BLANKS, SYMBOL), ConstantValue("", SYMBOL)
+        text = call("regexp_replace", (fitted(arguments[0], TEXT, site), blanks, nothing), SYMBOL)
+        found = cast(_NUMBER_TEXT.build([text, ConstantValue(pattern, SYMBOL)], site), type_, 64)
+        assert found is not None
+        return attempt(found, arguments[:1], site) if is_try else found
+
+    return SqlFunction(2, 2, build)
+
+
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of(
         {
@@ -187,6 +262,8 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "concat_ws": SqlFunction(1, MANY, _concat_with),
     "elt": SqlFunction(2, MANY, _chosen),
     "mask": SqlFunction(1, 5, _mask),
+    "to_number": _to_number(is_try=False),
+    "try_to_number": _to_number(is_try=True),
 }
 """The functions on text, by their names in Spark."""
 

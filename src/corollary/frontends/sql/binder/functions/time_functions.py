@@ -11,6 +11,7 @@ from corollary.core.types import (
     DURATION,
     MONTHS,
     NUMBER,
+    NUMERIC,
     SYMBOL,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -182,6 +183,9 @@ def _patterns(written: str, site: Site) -> list[str]:
 
 
 def _format(arguments: list[Expression], site: Site) -> Expression:
+    if arguments[0].type.logical_kind in NUMERIC:
+        message = f"`{site.name}` of numbers is refused: Spark moves signs and blanks around."
+        raise site.error("C1311", message, "use `format_number`, or `lpad` of a text")
     pattern = _patterns(literal_text(arguments[1], site), site)[0]
     value = fitted(arguments[0], TIME, site)
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
