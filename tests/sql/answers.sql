@@ -145,3 +145,24 @@ SELECT CAST('08:00:00' AS TIMESTAMP) AS x
 SELECT try_cast(x AS TIMESTAMP) AS y FROM VALUES ('T08:00'), ('2025-01-01 08:00') v(x)
 -- = NULL
 -- = 2025-01-01 08:00:00+00:00
+
+-- pipes, as real Spark answers them
+FROM t |> SELECT k, a |> SET k = k + 1, a = k |> ORDER BY k DESC |> LIMIT 2
+-- = 4 | 4
+-- = 3 | 3
+
+FROM t |> AGGREGATE count(*) AS c, max(k) AS m GROUP BY b AS g |> WHERE c > 1
+-- = 5 | 2 | 3
+
+WITH c AS (SELECT k FROM t) FROM c |> WHERE k IN (FROM t |> WHERE a = 2 |> SELECT k)
+-- = 2
+
+FROM t |> SELECT k |> UNION ALL (SELECT 100) |> WHERE k > 2 |> EXTEND 'a |> b' AS x
+-- = 100 | a |> b
+-- = 3 | a |> b
+
+FROM t |> WHERE k < 3 |> SELECT k, a |> PIVOT (sum(k) FOR a IN (1, 2))
+-- = 1 | 2
+
+FROM t |> SAMPLE 10
+-- error C1300

@@ -52,6 +52,9 @@ SELECT a FROM u GROUP BY a HAVING COUNT(*) > 1
 -- `PIVOT`
 SELECT * FROM (SELECT k, a, b FROM t) PIVOT (SUM(b) FOR a IN (1, 2))
 
+-- pipes: `FROM t |> WHERE … |> AGGREGATE …`
+FROM u |> WHERE b > 1 |> AGGREGATE SUM(b) AS s GROUP BY a
+
 -- `explode`, `LATERAL VIEW`
 SELECT k, x FROM t LATERAL VIEW explode(array(a, b)) v AS x
 
@@ -99,9 +102,6 @@ WITH RECURSIVE r (x) AS (SELECT a FROM u UNION SELECT MAX(x) + 1 FROM r) SELECT 
 
 -- negation inside a recursion
 WITH RECURSIVE r (x) AS (SELECT a FROM u UNION SELECT k FROM t WHERE k NOT IN (SELECT x FROM r)) SELECT * FROM r
-
--- pipe syntax
-FROM t |> WHERE k > 1
 
 -- functions that run code
 SELECT java_method('java.lang.Math', 'abs', 1) AS x

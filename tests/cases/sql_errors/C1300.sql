@@ -28,7 +28,7 @@ select coalesce(a,) from t
 
 select a from t order by a asc desc
 
-from t |> where a > 1
+from t |> sample 10
 
 select case when b then 1 when then 2 end from t
 

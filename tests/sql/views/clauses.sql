@@ -135,3 +135,11 @@ CREATE VIEW pivot_count AS SELECT * FROM u PIVOT (COUNT(*) FOR a IN (1 AS x, NUL
 -- UNPIVOT of a table, joined
 -- duckdb: SELECT name, v, t.k FROM (SELECT 'a' AS name, a AS v FROM u WHERE a IS NOT NULL UNION ALL SELECT 'b', b FROM u WHERE b IS NOT NULL) q JOIN t ON t.a = q.v
 CREATE VIEW unpivot_joined AS SELECT name, v, t.k FROM u UNPIVOT (v FOR name IN (a, b)) AS q JOIN t ON t.a = q.v;
+
+-- pipes
+-- duckdb: SELECT a, SUM(b) AS s, COUNT(*) AS c FROM t WHERE k > 2 GROUP BY a HAVING COUNT(*) < 3
+CREATE VIEW piped_groups AS FROM t |> WHERE k > 2 |> AGGREGATE SUM(b) AS s, COUNT(*) AS c GROUP BY a |> WHERE c < 3;
+
+-- pipes with columns, and a join
+-- duckdb: SELECT t.k, t.b + 1 AS z, u.b AS w FROM t JOIN u ON t.a = u.a WHERE t.k > 1
+CREATE VIEW piped_columns AS FROM t |> JOIN u ON t.a = u.a |> WHERE t.k > 1 |> SELECT t.k, t.b, u.b AS w |> EXTEND b + 1 AS z |> SELECT k, z, w;

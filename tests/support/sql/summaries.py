@@ -78,4 +78,9 @@ def corpus_table() -> list[str]:
         shown = (str(count - absent[file, name]) for name in ENGINES)
         lines.append(_line(file.replace("_", " "), str(count), *shown))
     every = (str(sum(views.values()) - sum(absent[f, name] for f in views)) for name in ENGINES)
-    return [*lines, _line("all", str(sum(views.values())), *every)]
+    lines.append(_line("all views", str(sum(views.values())), *every))
+    for file, what in (("answers", "questions, each with its answer"), ("refusals", "refusals")):
+        blocks = (FOLDER / f"{file}.sql").read_text("utf-8").split("\n\n")
+        count = sum(bool(re.sub(r"(?m)^--.*\n?", "", each).strip()) for each in blocks)
+        lines.append(_line(what, str(count), "", "", ""))
+    return lines

@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from corollary.core.engine import check_deadline
 from corollary.core.values import is_encodable
 from corollary.errors import InputError
+from corollary.frontends.sql.pipes import without_pipes
 from corollary.source import SourceFile, Span
 
 if TYPE_CHECKING:
@@ -345,7 +346,9 @@ def _check_nesting(tokens: Sequence[Token], file: SourceFile) -> None:
 def _parse(
     tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None
 ) -> tuple[exp.Expr, ...]:
-    given = _with_names(tokens)
+    given = _with_names(
+        without_pipes(tokens, lambda each: span_between(file, each.start, each.end + 1))
+    )
     parser = SparkWithPlaces().parser()
     start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)
     _check_pairs(given, file)
@@ -483,10 +486,6 @@ def _check_neighbours(tokens: list[Token], file: SourceFile) -> None:
     """Refuse what the parser would pass over: empty places in lists, a second direction."""
     for token, following in zip_longest(tokens, tokens[1:]):
         kind = token.token_type
-        if kind is TokenType.PIPE_GT:
-            message = "The pipe syntax is not supported."
-            span = span_between(file, token.start, token.end + 1)
-            raise InputError.of("C1300", message, span, "write a SELECT around another one")
         if following is None:
             is_wrong = kind is TokenType.COMMA
         elif kind is TokenType.COMMA:

@@ -24,6 +24,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from corollary.core.engine import check_deadline
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import Accumulator, OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.states import State
@@ -488,6 +489,7 @@ def _holistic(
     )
     parts, at, done = [], 0, 0
     while at < len(sizes):
+        check_deadline()
         until = max(at + 1, int(totals.searchsorted(done + FRAME_ROWS_MAX, "right")))
         part = sizes[at:until]
         shift = starts[at:until] - (totals[at:until] - part) + done

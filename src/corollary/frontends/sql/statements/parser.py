@@ -27,8 +27,8 @@ from corollary.source import SourceFile, Span
 QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 """What a question can begin with."""
 _CURES = {
-    "ALTER": "change columns with `corollary alter W TABLE …`; replace a view with `CREATE OR "
-    "REPLACE VIEW`",
+    "ALTER": "change columns with `corollary alter W TABLE …`; a view gets another query by `ALTER "
+    "VIEW v AS …`",
     "USE": "leave it out: a warehouse has one schema",
     "SET": "leave it out: settings are options of the commands",
     "GRANT": "write `corollary grant W READER RELATION`, or `db.grant(…)`",
