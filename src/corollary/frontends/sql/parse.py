@@ -40,7 +40,9 @@ NESTING_MAX_DEPTH = 100
 FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
 
-_CALLS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+_CALLS_WITH_SYNTAX = frozenset(
+    ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+)
 _CALLS_WITHOUT_PARENTHESES = ("CASE", "IF")
 
 

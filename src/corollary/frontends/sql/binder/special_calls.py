@@ -218,10 +218,14 @@ def _extract(context: ExpressionContext, node: exp.Extract) -> Expression:
     return date_part(node.this.name, context.bind(operand), site)
 
 
-def _substring(context: ExpressionContext, node: exp.Substring) -> Expression:
-    context.session.check(node, "this", "start", "length")
-    parts = [each for key in ("this", "start", "length") if (each := node.args.get(key))]
-    return _call(context, "substring", node, parts)
+def _keyed(name: str, *keys: str) -> Callable[[ExpressionContext, Any], Expression]:
+    """Return what binds a function whose arguments have words between them, as if with commas."""
+
+    def bound(context: ExpressionContext, node: exp.Expr) -> Expression:
+        context.session.check(node, *keys)
+        return _call(context, name, node, [each for key in keys if (each := node.args.get(key))])
+
+    return bound
 
 
 def _trim(context: ExpressionContext, node: exp.Trim) -> Expression:
@@ -250,11 +254,6 @@ def _clock(context: ExpressionContext, node: exp.Expr) -> Expression:
     """Refuse `current_timestamp` and its like, which sqlglot knows without parentheses."""
     name = context.session.text(node).lower().partition("(")[0].strip()
     return function_call(name, [], context.site(node, name=name))
-
-
-def _rlike(context: ExpressionContext, node: exp.RegexpLike) -> Expression:
-    context.session.check(node, "this", "expression")
-    return _call(context, "rlike", node, [node.this, node.args["expression"]])
 
 
 def _concat(context: ExpressionContext, node: exp.DPipe) -> Expression:
@@ -290,11 +289,12 @@ SPECIAL_NODES: dict[type[exp.Expr], Callable[[ExpressionContext, Any], Expressio
     exp.Like: like,
     exp.ILike: like,
     exp.Escape: like_with_escape,
-    exp.RegexpLike: _rlike,
+    exp.RegexpLike: _keyed("rlike", "this", "expression"),
     exp.DPipe: _concat,
     exp.Tuple: bind_struct,
     exp.Extract: _extract,
-    exp.Substring: _substring,
+    exp.Substring: _keyed("substring", "this", "start", "length"),
+    exp.Overlay: _keyed("overlay", "this", "expression", "from_", "for_"),
     exp.Trim: _trim,
     exp.StrPosition: _position,
     exp.CurrentTimestamp: _clock,
