@@ -192,3 +192,24 @@ CREATE VIEW v AS SELECT k FROM t WHERE«;
 CREATE VIEW v AS SELECT FROM «FROM t;
 
 «SELEC k FROM t;
+
+-- lambdas: exact types, orders, and nothing but expressions inside
+CREATE VIEW v AS SELECT a, «aggregate(array(b), 0L, (acc, x) -> 1) AS x FROM u;
+
+CREATE VIEW v AS SELECT k, «array_sort(array(a, b), (x, y) -> x < y) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, transform(array(a), («x, i, j) -> x) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, transform(array(a), («x, X) -> x) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, transform(array(a), x -> x IN («SELECT a FROM u)) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, transform(array(a), x -> sum(«x)) AS x FROM t GROUP BY k, a;
+
+CREATE VIEW v AS SELECT k, «filter(array(a), x -> x + 1) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, «exists(a, x -> x > 1) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, upper(«x -> x) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, «transform(array(a), x -> NULL) AS x FROM t;

@@ -87,7 +87,7 @@ WRITTEN = {
     "text, patterns": "`||` `LIKE` `ILIKE` `RLIKE`",
     "JSON": "`LATERAL VIEW`",
     "binary values": "`X'617A'` `||`",
-    "arrays": "`a[0]`",
+    "arrays": "`a[0]`; `x -> …`",
     "structs": "`(x, y)` `s.a` `s.*` `inline`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
@@ -112,7 +112,7 @@ def sql_functions_table() -> list[str]:
         "text, patterns": {*table.TEXT_FUNCTIONS, *_sql_names("text", "base text", "logic")},
         "JSON": of_json,
         "binary values": coded,
-        "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS}
+        "arrays": {*table.LIST_FUNCTIONS, *table.ARRAY_FUNCTIONS, *_sql_names("lambdas")}
         - _sql_names("JSON")
         - {"json_tuple"},
         "structs": OF_STRUCTS,

@@ -14,6 +14,7 @@ from corollary.analysis.checks.directives import directives
 from corollary.analysis.checks.events import events
 from corollary.analysis.checks.functors import functors
 from corollary.analysis.checks.groups import groups
+from corollary.analysis.checks.lambdas import lambdas
 from corollary.analysis.checks.names import names
 from corollary.analysis.checks.pragma_directives import pragma_directives
 from corollary.analysis.checks.query_plans import query_plans
@@ -40,6 +41,7 @@ PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     declarations,
     bags,
     names,
+    lambdas,
     functors,
     directives,
     pragma_directives,

@@ -8,14 +8,18 @@ name means one variable of its clause, so that later passes need not know about 
     p(a, b) :- a = count : { q(x) }, b = count : { r(x'2) }.
 
 The target of an aggregate is local where it has the name of the result: `x = min x : { q(x) }`.
+Each parameter of a lambda has a name of its own, too.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import assert_never
 
 from corollary.analysis import traverse
 from corollary.core import logic
+from corollary.core.functors.catalog import HIGHER_ORDER
+from corollary.core.functors.lambdas import is_lambda, is_parameter, parameters_of, with_names
 
 NUMBER_SEPARATOR = "\x1f"
 """Separates a name from the number of its variable; no name of the user contains it."""
@@ -32,9 +36,33 @@ def written_name(name: str) -> str:
 
 def rename_apart(clause: logic.Clause) -> logic.Clause:
     """Return the clause with one name for each variable."""
+    if logic.applies_functor(clause, HIGHER_ORDER):
+        clause = _with_own_parameters(clause)
     if not traverse.has_nested_scope(clause):
         return clause
     return _Renaming().clause(clause)
+
+
+def _with_own_parameters(clause: logic.Clause) -> logic.Clause:
+    numbers = count(1)
+
+    def change(term: logic.Term) -> logic.Term:
+        """Return a lambda with new parameters; those of lambdas inside it are new already."""
+        if not is_lambda(term):
+            return term
+        names = {
+            each: f"{each}{NUMBER_SEPARATOR}{next(numbers)}" for each in parameters_of(term.name)
+        }
+
+        def rename(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
+            if is_parameter(part) and parameters_of(part.name)[0] in names:
+                return with_names(part, names.__getitem__)
+            return replace(part, arguments=arguments) if isinstance(part, logic.Functor) else part
+
+        body = logic.fold_term(term.arguments[0], rename)
+        return with_names(replace(term, arguments=(body,)), names.__getitem__)
+
+    return traverse.map_clause(clause, change)
 
 
 class _Renaming:

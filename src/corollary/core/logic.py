@@ -513,22 +513,24 @@ def subterms(term: Term) -> Iterator[Term]:
             stack += reversed(part.arguments)
 
 
-def fold_term(term: Term, combine: Callable[[Term, tuple[Folded, ...]], Folded]) -> Folded:
+def fold_term(
+    term: Term,
+    combine: Callable[[Term, tuple[Folded, ...]], Folded],
+    is_whole: Callable[[Term], bool] | None = None,
+) -> Folded:
     """Return what `combine` makes of a term and the results for its arguments.
 
-    Arguments come before the functor that has them, left to right; aggregates are not entered.
+    Arguments come before their functor, left to right; aggregates and what is whole have none.
 
     >>> total = Functor("+", (Functor("*", (Constant(2), Constant(3))), Constant(4)))
     >>> fold_term(total, lambda part, inside: 1 + sum(inside))
     5
     """
-    if not isinstance(term, Functor):
-        return combine(term, ())
     results: list[Folded] = []
     stack: list[tuple[Term, bool]] = [(term, False)]
     while stack:
         part, is_entered = stack.pop()
-        if not isinstance(part, Functor):
+        if not isinstance(part, Functor) or (is_whole is not None and is_whole(part)):
             results.append(combine(part, ()))
         elif not is_entered:
             stack.append((part, True))
@@ -547,10 +549,7 @@ def variables_of(term: Term) -> Iterator[Variable]:
     >>> [v.name for v in variables_of(Functor("+", (Variable("x"), Variable("y"))))]
     ['x', 'y']
     """
-    if isinstance(term, Variable):
-        yield term
-    elif isinstance(term, Functor):
-        yield from (part for part in subterms(term) if isinstance(part, Variable))
+    yield from (part for part in subterms(term) if isinstance(part, Variable))
 
 
 def literals_of(items: tuple[BodyItem, ...]) -> Iterator[Atom | Negation | Comparison | Truth]:

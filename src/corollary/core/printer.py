@@ -21,6 +21,8 @@ from corollary.core.functors.conversions import (
     SINGLE_OF_BITS,
 )
 from corollary.core.functors.holistic import HOLISTIC
+from corollary.core.functors.lambdas import SIGN as LAMBDA_SIGN
+from corollary.core.functors.lambdas import parameters_of
 from corollary.core.program import (
     BranchDeclaration,
     Declaration,
@@ -288,6 +290,9 @@ def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
 def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
     if name in (CHECKED_SUM, SINGLE):
         return texts[0]
+    if name.startswith(LAMBDA_SIGN):
+        names = [f"{LAMBDA_SIGN}{print_word(each)}" for each in parameters_of(name)]
+        return " ".join(names) + "".join(f" -> {each}" for each in texts)
     if name == PLAIN_BRANCH:
         return f"[{', '.join(texts)}]"
     if name == NIL or (name.startswith("$") and not texts):

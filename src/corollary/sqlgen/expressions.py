@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.functors.conversions import CHECKED_SUM
+from corollary.core.functors.lambdas import is_lambda, is_parameter
 from corollary.core.logic import (
     TEXT_PREDICATES,
     Condition,
@@ -306,6 +307,8 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
             return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
         case UserCall(name=name):
             raise NotExactError(f"`{name}` is a Python function")
+        case Functor() if is_lambda(expression) or is_parameter(expression):
+            raise NotExactError("a lambda is applied by the evaluator of the package")
         case Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
             choice = CHOICE_FORMS.get(name)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from corollary.core import logic
 from corollary.core.functors.catalog import FUNCTORS, read_time_format
+from corollary.core.functors.lambdas import is_lambda, is_parameter, parameters_of
 from corollary.core.functors.spec import find_template
 from corollary.core.logic import (
     Accumulator,
@@ -478,6 +479,11 @@ class _Block:
                 return self.values[name][0].copy()
             case Constant(value=value, type=type_):
                 return sql_constant(value, type_, self.writer.dialect)
+            case Functor(name=name) if is_parameter(term):
+                return identifier(parameters_of(name)[0])
+            case Functor(name=name) if is_lambda(term):
+                names = list(map(identifier, parameters_of(name)))
+                return exp.Lambda(this=inside[0], expressions=names)
             case Functor(name=name, arguments=arguments):
                 types = [_type_of(each) for each in arguments]
                 return sql_functor(name, inside, types, _type_of(term), self.writer.dialect)

@@ -56,7 +56,9 @@ select s['x'] from t
 
 select * rename (a as x) from t
 
-select exists(s, x -> x) from t
+select upper(x -> x) from t
+
+select transform(array(k), x -> x in (select a from u)) from t
 
 select a from t fetch first 3 rows only
 

@@ -105,6 +105,29 @@ CALLS = [
     *("coalesce(h, i)", "nanvl(h, h)", "mod(h, 0.7F)", "array(h, 1F)", "array_max(array(h, 0.5F))"),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
+LAMBDAS = (
+    *(f"transform({array}, v -> v)" for array in ("array(i, NULL)", "array(s, t)", "array(p)")),
+    *("transform(array(i, NULL, j), v -> v + k)", "transform(array(i, j), (v, at) -> v + at)"),
+    *("transform(array(s, t), v -> concat(v, u))", "transform(array(x, y), v -> v * z)"),
+    *("transform(array(p, q), v -> v + p)", "transform(array(i, j), v -> try_divide(l, v))"),
+    *("filter(array(i, NULL, j), v -> v > k)", "filter(array(s, t), (v, at) -> at > 0 OR v = u)"),
+    *("exists(array(i, j, NULL), v -> v > k)", "exists(array(s, t), v -> v = u OR v IS NULL)"),
+    *("forall(array(i, j, NULL), v -> v > k)", "forall(array(x, y), v -> v <= z)"),
+    *("zip_with(array(i, j), array(s, NULL, t), (v, w) -> concat(w, coalesce(v, k)))",),
+    *("zip_with(array(i, j), array(k), (v, w) -> v = w)",),
+    *("aggregate(array(i, NULL, j), k, (acc, v) -> acc + coalesce(v, 1))",),
+    *("aggregate(array(s, t), '', (acc, v) -> concat(acc, v, u), acc -> length(acc))",),
+    *("reduce(array(x, y), 0D, (acc, v) -> acc + v * z, acc -> acc / 2)",),
+    *("aggregate(array(p, q), CAST(0 AS DECIMAL(38, 2)), (acc, v) -> acc + v)",),
+    *("aggregate(array(i, j), array(k), (acc, v) -> array_append(acc, v))",),
+    *("array_sort(array(i, j), (v, w) -> CASE WHEN v < w THEN 1 WHEN v > w THEN -1 ELSE 0 END)",),
+    *("array_sort(array(s, t, u, s), (v, w) -> length(v) - length(w))",),
+    *("transform(array(array(i, j), array(k)), v -> filter(v, w -> w > i AND size(v) > 1))",),
+    *("transform(array(i, j), v -> aggregate(array(v, k), 0L, (acc, w) -> acc + v * w))",),
+    *("transform(array(struct(i AS a, s AS b)), v -> struct(v.b, v.a AS c, v.a = k AS d))",),
+    *("array_sort(array(struct(i), struct(j)), (v, w) -> CASE WHEN v < w THEN -1 ELSE 1 END)",),
+    *("transform(array(i, j), v -> CASE WHEN v > 0 THEN k DIV v END)", "transform(array(s), i)"),
+)
 ARRAYS = ("array(i, j, NULL, i)", "array(s, t, u, s)", "array(x, y, z)", "array(p, q)")
 ARRAY_CALLS = [
     *(
@@ -323,7 +346,7 @@ def differences(session: Any, rows: pa.Table, calls: list[str], proved: int) -> 
     return lines
 
 
-CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS]
+CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS, *LAMBDAS]
 
 
 @pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])

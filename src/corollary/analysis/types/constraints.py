@@ -5,6 +5,7 @@ declared column gives its arguments its type. Event predicates without a declara
 their columns, so that their types come from all their rules at once.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import date, datetime, timedelta
@@ -25,7 +26,17 @@ from corollary.core.functors.catalog import (
 )
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import HOLISTIC
-from corollary.core.functors.spec import ANY, ARRAYS, INTEGRAL, ORDERED, STRUCTS, FunctorSpec, Kinds
+from corollary.core.functors.lambdas import has_lambda, is_lambda, is_parameter, parameters_of
+from corollary.core.functors.spec import (
+    ANY,
+    ARRAYS,
+    INTEGRAL,
+    LETTERS,
+    ORDERED,
+    STRUCTS,
+    FunctorSpec,
+    Kinds,
+)
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -110,6 +121,7 @@ class _ClauseConstraints:
         self._constraints = constraints
         self._unifier = constraints.unifier
         self._variables: dict[str, int] = {}
+        self._parameters: dict[str, int] = {}
         self._order: list[int] = []
         constraints.variables.append(self._variables)
         constraints.order.append(self._order)
@@ -208,7 +220,30 @@ class _ClauseConstraints:
         return True
 
     def _term(self, term: logic.Term) -> int:
-        return logic.fold_term(term, self._node)
+        return logic.fold_term(term, self._node, has_lambda)
+
+    def _applied(self, term: logic.Functor) -> tuple[int, ...]:
+        """Return the nodes of the arguments of a functor that takes a lambda.
+
+        Its parameters are known before its body, whose operations may depend on their types.
+        """
+        signature, nodes = signature_of(term), list[int]()
+        for at, argument in enumerate(term.arguments):
+            if is_lambda(argument) and signature is not None:
+                names, taken = parameters_of(argument.name), signature.lambda_at(at)
+                for name, word in zip(names, taken, strict=False):
+                    self._parameters[name] = self._parameter(word, signature, nodes)
+            nodes.append(self._term(argument))
+        return tuple(nodes)
+
+    def _parameter(self, word: str, signature: FunctorSpec, nodes: Sequence[int]) -> int:
+        """Return the node of a parameter whose type is written so in a signature."""
+        for node, shape in zip(nodes, signature.shape, strict=False):
+            if shape == word:
+                return node
+            if shape == f"[{word}]":
+                return self._unifier.member(node)
+        return self._unifier.new_node(frozenset({Kind(word.rstrip("?"))}))
 
     def _node(self, term: logic.Term, inside: tuple[int, ...]) -> int:
         """Return the node of a term, given those of its arguments."""
@@ -229,8 +264,11 @@ class _ClauseConstraints:
                 self._constraints.constants.append((term, node))
             case logic.Functor() if is_record_term(term):
                 node = self._record(term, inside)
+            case logic.Functor() if is_parameter(term):
+                known = self._parameters.get(parameters_of(term.name)[0])
+                node = self._unifier.new_node() if known is None else known
             case logic.Functor():
-                node = self._functor(term, inside)
+                node = self._functor(term, self._applied(term) if has_lambda(term) else inside)
             case logic.AggregateTerm():
                 node = self._aggregate(term)
             case _:
@@ -262,7 +300,7 @@ class _ClauseConstraints:
             return self._user_call(term, nodes)
         name = "-" if term.name == "neg" else term.name
         are_taken = [
-            self._take(argument, node, name, signature.kinds(position, len(nodes)))
+            self._take(_of_lambda(argument), node, name, signature.kinds(position, len(nodes)))
             for position, (argument, node) in enumerate(zip(term.arguments, nodes, strict=True))
         ]
         if signature.time_letters:
@@ -302,21 +340,22 @@ class _ClauseConstraints:
         are_taken: Sequence[bool],
     ) -> int:
         """Let arrays have the elements that the signature of a functor says."""
-        result, named = self._unifier.new_node(), self._unifier.new_node()
+        result, named = self._unifier.new_node(), defaultdict[str, int](self._unifier.new_node)
         written = [signature.shape_at(at) for at in range(len(nodes))]
         for at, (node, shape) in enumerate(
             zip((*nodes, result), (*written, signature.shape[-1]), strict=True)
         ):
+            shape = shape.rpartition("->")[2]
             word, reason = shape.strip("[]"), Reason(f"the result of `{term.name}`", term.span)
             for _ in range(shape.count("[")):
                 self._unifier.restrict(node, ARRAYS, reason)
                 node = self._unifier.member(node)
-            if word != "T":
+            if word not in LETTERS:
                 self._unifier.restrict(node, frozenset({Kind(word)}), reason)
-            elif not self._unifier.unify_domains(named, node) and all(are_taken):
+            elif not self._unifier.unify_domains(named[word], node) and all(are_taken):
                 argument = term.arguments[at] if at < len(nodes) else term
                 known = self._unifier.partial_type(node)
-                wanted = self._unifier.partial_type(named).kinds
+                wanted = self._unifier.partial_type(named[word]).kinds
                 self._report(mismatch.parameter_mismatch(argument, known, term.name, wanted))
         return result
 
@@ -577,6 +616,11 @@ class _ClauseConstraints:
 
 def _is_null(term: logic.Term) -> bool:
     return isinstance(term, logic.Constant) and term.value is None
+
+
+def _of_lambda(term: logic.Term) -> logic.Term:
+    """Return what gives the value of an argument: the body of a lambda."""
+    return term.arguments[0] if is_lambda(term) else term
 
 
 def literal_kinds(constant: logic.Constant) -> Kinds:

@@ -27,6 +27,7 @@ from corollary.core.engine import check_deadline
 from corollary.core.functors.arrays import FIELD, STRUCT
 from corollary.core.functors.conversions import CAST, SAME_BITS
 from corollary.core.functors.holistic import ARGUMENTS
+from corollary.core.functors.lambdas import is_lambda, is_parameter, with_names
 from corollary.core.program import Arithmetic, arithmetic_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.records.record_text import make_record
@@ -178,6 +179,8 @@ class _ClauseAnnotator:
             is_text = term.name == "+" and type_ is not None and type_.is_symbol
             name = "cat" if is_text else term.name
             made = replace(term, name=name, arguments=arguments, type=type_)
+            if is_lambda(made) or is_parameter(made):
+                return with_names(made, written_name), may_be_null
             if is_record_term(made):
                 return self._record(made), may_be_null
             if made.name == FIELD:

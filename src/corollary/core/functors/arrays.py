@@ -131,3 +131,55 @@ def structs() -> Iterable[FunctorSpec]:
         f"{FIELDS}(a: [T], name: symbol) -> [T]",
         "a field of each of the structs in an array",
     )
+
+
+def higher_order() -> Iterable[FunctorSpec]:
+    """Yield the functors that apply a lambda to the elements of arrays."""
+    base = partial(define, section="lambdas", is_lazy=True)
+    like_first = partial(base, nullness=Nullness.CHOICE, operands=1)
+    truth = partial(base, nullness=Nullness.ALWAYS)
+    yield like_first(
+        "transform(a: [T], f: (T,number?)->U) -> [U]",
+        "what f gives for each element, and its number from 0 if f takes two",
+        sql_names="transform",
+        readable={"spark": "transform(a, f)"},
+    )
+    yield like_first(
+        "filter(a: [T], f: (T,number?)->bool) -> [T]",
+        "the elements of which f is true; f may take the number of an element, too",
+        sql_names="filter",
+        readable={"spark": "filter(a, f)"},
+    )
+    yield truth(
+        "exists(a: [T], f: (T)->bool) -> bool",
+        "whether f is true of an element; null if it is not, and is null of one",
+        sql_names="exists",
+        readable={"spark": "exists(a, f)"},
+    )
+    yield truth(
+        "forall(a: [T], f: (T)->bool) -> bool",
+        "whether f is true of all elements; null if it is false of none, and is null of one",
+        sql_names="forall",
+        readable={"spark": "forall(a, f)"},
+    )
+    yield truth(
+        "reduce(a: [T], start: U, f: (U,T)->U) -> U",
+        "f of the start and the first element, then f of that and the next element, …",
+        sql_names="aggregate reduce",
+        readable={"spark": "reduce(a, start, f)"},
+    )
+    yield base(
+        "zip_with(a: [T], b: [U], f: (T,U)->V) -> [V]",
+        "what f gives for each pair of elements; null is there where an array has no more",
+        nullness=Nullness.CHOICE,
+        operands=2,
+        sql_names="zip_with",
+        readable={"spark": "zip_with(a, b, f)"},
+    )
+    yield like_first(
+        "sort_with(a: [T], f: (T,T)->number) -> [T]",
+        "the elements in the order of f: below 0 where the first of two is before the second, and"
+        " 0 where they keep their order; an error where that is no order",
+        is_fallible=True,
+        readable={"spark": "array_sort(a, f)"},
+    )

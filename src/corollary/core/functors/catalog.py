@@ -7,7 +7,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 import re
 from collections.abc import Sequence
 
-from corollary.core.functors.arrays import arrays, structs
+from corollary.core.functors.arrays import arrays, higher_order, structs
 from corollary.core.functors.conversions import (
     casts,
     conversions,
@@ -15,6 +15,7 @@ from corollary.core.functors.conversions import (
     intervals,
     stored_alike,
 )
+from corollary.core.functors.lambdas import LAMBDA, PARAMETER, SIGN
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
 from corollary.core.functors.spec import FunctorSpec, Nullness
@@ -28,11 +29,17 @@ FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, stored_alike, casts, intervals, arrays, structs, json_texts, internal),
+        *(binaries, stored_alike, casts, intervals, arrays, structs, json_texts, higher_order),
+        internal,
     )
     for spec in family()
 }
 """Every functor by its name (unary minus is `neg`)."""
+
+HIGHER_ORDER = frozenset(
+    spec.name for spec in FUNCTORS.values() if any("->" in each for each in spec.shape)
+)
+"""Those that take a lambda."""
 
 COMPARISON_OPERATORS = {spec.name: spec.comparison for spec in FUNCTORS.values() if spec.comparison}
 """The functors that compare as operators do; their result is null where an argument is."""
@@ -103,6 +110,8 @@ def count_groups(pattern: str) -> int:
 
 def signature_of(functor: Functor) -> FunctorSpec | None:
     """Return the signature of a functor that is applied; None if there is no such functor."""
+    if functor.name.startswith(SIGN):
+        return LAMBDA if functor.arguments else PARAMETER
     if not isinstance(functor, UserCall):
         return FUNCTORS.get(functor.name)
     declared = functor.functor
@@ -177,12 +186,12 @@ def _shaped(signature: FunctorSpec, arguments: Sequence[Type]) -> Type:
     """Return the type of the result of a functor of arrays."""
     known: dict[str, Type] = {}
     for at, argument in enumerate(arguments):
-        written = signature.shape_at(at)
+        written = signature.shape_at(at).rpartition("->")[2]
         while written.startswith("[") and argument.element is not None:
             written, argument = written[1:-1], argument.element
         known.setdefault(written, argument)
     word = signature.shape[-1].strip("[]")
-    found = known["T"] if word == "T" else Type(Kind(word))
+    found = known[word] if word in known else Type(Kind(word))
     for _ in range(signature.shape[-1].count("[")):
         found = array_of(found)
     return found

@@ -36,6 +36,9 @@ BYTES: Kinds = frozenset({Kind.BINARY})
 ARRAYS: Kinds = frozenset({Kind.ARRAY})
 STRUCTS: Kinds = frozenset({Kind.STRUCT})
 
+LETTERS = ("T", "U", "V")
+"""The words for types that are the same in the whole of a signature."""
+
 _KINDS: Mapping[str, Kinds] = {
     **{str(kind): frozenset({kind}) for kind in Kind},
     "any": ANY,
@@ -45,9 +48,12 @@ _KINDS: Mapping[str, Kinds] = {
     "countable": INTEGRAL | DOUBLE,
     "convertible": NUMERIC | TEXT | {Kind.BOOL},
     "time": TIME,
-    "T": ANY,
+    **dict.fromkeys(LETTERS, ANY),
 }
-"""The words for kinds in signatures; `[T]` is an array of whatever `T` is in the whole of it."""
+"""The words for kinds in signatures; `[T]` is an array of whatever `T` is in the whole of it.
+
+A lambda is `(T,number?)->U`; what its body gives counts as its kind.
+"""
 
 
 class Nullness(StrEnum):
@@ -229,6 +235,15 @@ class FunctorSpec:
         """Return the type of an argument as written."""
         return self.shape[min(position, len(self.parameters) - 1)]
 
+    def lambda_at(self, position: int) -> tuple[str, ...]:
+        """Return the types that the parameters of a lambda have as written; none for others.
+
+        >>> define("f(a: [T], f: (T,number?)->U) -> [U]").lambda_at(1)
+        ('T', 'number?')
+        """
+        taken, arrow, _ = self.shape_at(position).rpartition("->") if self.shape else ("", "", "")
+        return tuple(taken.strip("()").split(",")) if arrow else ()
+
     def alike(self, count: int) -> Sequence[int]:
         """Return which of `count` arguments have one kind, and give their digits to the result."""
         if self.is_paired:
@@ -266,6 +281,7 @@ def find_template(templates: Mapping[str, str], dialect: str, kind: Kind) -> str
 
 @cache
 def _read_kinds(text: str) -> Kinds:
+    text = text.rpartition("->")[2]
     if text.startswith("["):
         return ARRAYS
     return Kinds().union(*(_KINDS[word] for word in text.split("|")))
@@ -290,9 +306,9 @@ def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
     name, written, result = found.groups()
     parameters = [each.split(": ") for each in written.split(", ") if each not in ("", "…")]
     kinds_of = [kinds for _, kinds in parameters]
-    if result is not None and any(each == "T" or "[" in each for each in (*kinds_of, result)):
-        fields |= {"shape": (*kinds_of, result), "operands": 0}
-        result = "array" if result.startswith("[") else None if result == "T" else result
+    if result is not None and any(each in LETTERS or "[" in each for each in (*kinds_of, result)):
+        fields = {"operands": 0, **fields, "shape": (*kinds_of, result)}
+        result = "array" if result.startswith("[") else None if result in LETTERS else result
     for key in ("readable", "exact"):
         if isinstance(fields.get(key), str):
             fields[key] = {"": fields[key]}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from corollary.core import logic
+from corollary.core.functors import lambdas
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import ARGUMENTS, HOLISTIC
 from corollary.core.states import State
@@ -126,6 +127,15 @@ class ClauseBuilder:
 
     def wildcard(self, sign: Lexeme) -> logic.Wildcard:
         return logic.Wildcard(sign.span)
+
+    def lambda_parameter(self, name: Lexeme) -> logic.Functor:
+        return lambdas.parameter(str(name.value), name.span)
+
+    def lambda_term(self, first: Lexeme, *rest: Lexeme | logic.Term) -> logic.Functor:
+        names = [str(each.value) for each in (first, *rest) if isinstance(each, Lexeme)]
+        body = rest[-1]
+        assert not isinstance(body, Lexeme)
+        return lambdas.lambda_of(names, body, span_between(first.span, body.span))
 
     def constant(self, literal: Lexeme) -> logic.Constant:
         is_unsigned = literal.type == "INT" and literal.text.endswith("u")

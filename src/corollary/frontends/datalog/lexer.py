@@ -114,6 +114,7 @@ _BRACKETS = {"<": "_LESS", ">": "GREATER"}
 
 _LEXEME = r"""
     (?P<quoted>[dt]?(?:CLOSED|(?P<open>"(?:[^"\\\n]|\\.)*)))
+  | (?P<parameter>\\(?:START INSIDE*|`(?:[^`\\\n]|\\.)+`))
   | (?P<name>`(?:[^`\\\n]|\\.)*(?P<shut>`?))
   | (?P<address>\d+\.\d+\.\d+\.\d+)
   | (?P<number>0[xXbB]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
@@ -131,10 +132,10 @@ _CLOSING = frozenset({"RPAR", "RBRACE", "RBRACKET"})
 _NAME_STARTS = frozenset({"IDENT", "UNDERSCORE"})
 _OPERAND_ENDS = frozenset(
     {"IDENT", "DOTTED", "QUOTED", "INT", "FRACTION", "STRING", "DATE", "TIME", "TRUTH", "NULL"}
-    | {"UNDERSCORE", "RPAR", "RBRACE", "RBRACKET", "NIL", "BRANCH"}
+    | {"UNDERSCORE", "PARAMETER", "RPAR", "RBRACE", "RBRACKET", "NIL", "BRANCH"}
 )
 _OPERATORS = frozenset(
-    {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME"}
+    {"EQUAL", "COMPARISON", "IS", "OPERATOR", "INFIX", "PREFIX", "AGGREGATE", "EXTREME", "_ARROW"}
 )
 _BEFORE_TERMS = _OPERATORS | {"IDENT", "DOTTED", "QUOTED", "FUNCTION", "APPLIED"}
 _BEFORE_TERMS |= {"CONSTRAINT", "STATE", "BRANCH", "AS"}
@@ -290,6 +291,12 @@ def _classify(found: re.Match[str], written: str, span: Span) -> tuple[str, Valu
                 ("QUOTED", literals.read_string(written[1:-1]))
                 if found["shut"]
                 else ("BAD", written)
+            )
+        case "parameter":
+            name = written[1:]
+            is_quoted = name.startswith("`")
+            return "PARAMETER", (
+                literals.read_string(name[1:-1]) if is_quoted else normalised_name(name)
             )
         case "directive":
             return DIRECTIVES.get(written, "BAD"), written

@@ -88,7 +88,7 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
             return ColumnType(decimal(precision, scale))
         note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
     elif name == "ARRAY" and len(node.expressions) == 1 and not has_more:
-        return ColumnType(array_of(read_type(node.expressions[0], file).type))
+        return ColumnType(array_of(_sized(read_type(node.expressions[0], file))))
     elif name == "STRUCT" and node.expressions and not has_more:
         return ColumnType(struct_of(_fields(node, file)))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
@@ -97,6 +97,11 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         note = "name its fields: intervals of months and of days together cannot be compared"
     message = f"`{written}` is not a type that columns can have here."
     raise InputError.of("C1308", message, span_of(node, file), note)
+
+
+def _sized(held: ColumnType) -> Type:
+    """Return the type of a part of others, which has the bits of its integers."""
+    return replace(held.type, bits=held.bits if held.type.is_number else 0)
 
 
 def _fields(node: exp.Expr, file: SourceFile) -> list[tuple[str, Type]]:
@@ -109,8 +114,7 @@ def _fields(node: exp.Expr, file: SourceFile) -> list[tuple[str, Type]]:
             message = f"The field `{text_of(each, file)}` of a struct has a constraint."
             note = "leave out NOT NULL: the fields of a struct may be null"
             raise InputError.of("C1308", message, span_of(each, file), note)
-        held = read_type(each.kind, file)
-        found.append((each.name, replace(held.type, bits=held.bits if held.type.is_number else 0)))
+        found.append((each.name, _sized(read_type(each.kind, file))))
     check_field_names([name for name, _ in found], span_of(node, file))
     return found
 

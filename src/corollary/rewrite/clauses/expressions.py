@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from corollary.core import logic
 from corollary.core.functors.catalog import can_fail, signature_of
+from corollary.core.functors.lambdas import has_parameter
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
@@ -140,7 +141,8 @@ class _Expressions:
     def _part(
         self, expression: logic.Expression, depth: int, *, is_kept: bool
     ) -> tuple[logic.Expression, int]:
-        if depth < EXPRESSION_MAX_DEPTH or (is_kept and can_fail(expression)):
+        is_inside = is_kept and (can_fail(expression) or has_parameter(expression))
+        if depth < EXPRESSION_MAX_DEPTH or is_inside:
             return expression, depth
         variable = self.fresh.variable(expression.type)
         self.conditions.append(logic.Condition("is", variable, expression))

@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from corollary.analysis.traverse import replace_terms
 from corollary.core import logic
-from corollary.core.functors.catalog import FUNCTORS
+from corollary.core.functors.catalog import signature_of
 from corollary.core.functors.conversions import BITS_OF_SINGLE, SAME_BITS, SINGLE, SINGLE_OF_BITS
 from corollary.core.functors.spec import Word
 from corollary.core.types import NUMBER, Kind, Type
@@ -112,7 +112,8 @@ def _functor(term: logic.Functor, type_: Type) -> logic.Term:
             low = logic.Functor("band", (left, logic.Constant(_MASK, NUMBER)), source)
             return replace(term, arguments=(low,))
         case name, _:
-            word = FUNCTORS[name].word if name in FUNCTORS else Word.CHECKED
+            signature = signature_of(term)
+            word = Word.CHECKED if signature is None else signature.word
             if word is Word.CLOSED:
                 return term
             return (_wrapped if word is Word.WRAPPED else _checked)(term, type_)

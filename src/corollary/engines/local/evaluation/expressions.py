@@ -16,6 +16,7 @@ import numpy as np
 
 from corollary.core import logic
 from corollary.core.functors import catalog, conversions
+from corollary.core.functors.lambdas import is_parameter
 from corollary.core.logic import type_of
 from corollary.core.types import Kind, Type
 from corollary.core.user_functors.user_functor import UserCall
@@ -41,6 +42,11 @@ Missing = Mapping[str, Mask]
 """For each variable that some rows have no value of, these rows."""
 
 NOTHING_MISSING: Missing = {}
+
+Bound = Mapping[str, ValueVector]
+"""The parameters of lambdas, whose values have no codes."""
+
+NOTHING_BOUND: Bound = {}
 MISSING_VARIABLE = "a variable without a value"
 
 
@@ -56,6 +62,8 @@ def evaluate(
     count: int,
     codes: Dictionary,
     missing: Missing = NOTHING_MISSING,
+    *,
+    bound: Bound = NOTHING_BOUND,
 ) -> ValueVector:
     """Return the values of an expression for every row of a frame.
 
@@ -65,6 +73,7 @@ def evaluate(
         count: the number of rows.
         codes: decodes them.
         missing: the rows in which a variable has no value; the reason is `MISSING_VARIABLE`.
+        bound: the parameters of the lambdas around it.
     """
     type_ = type_of(expression)
     match expression:
@@ -96,13 +105,29 @@ def evaluate(
                 apply_user_functor,
             )
 
-            inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
+            inputs = [
+                evaluate(each, frame, count, codes, missing, bound=bound)  # type: ignore[arg-type]
+                for each in arguments
+            ]
             return apply_user_functor(expression, inputs, count)
+        case logic.Functor(name=name) if is_parameter(expression):
+            return bound[name]
+        case logic.Functor(name=name) if name in catalog.HIGHER_ORDER:
+            from corollary.engines.local.evaluation.functions.lambdas import (
+                LambdaScope,
+                apply_lambda,
+            )
+
+            scope = LambdaScope(evaluate, frame, count, codes, missing, bound)
+            return apply_lambda(expression, scope)
         case logic.Functor(name=name, arguments=arguments):
             compared = None if missing else _compare_by_codes(expression, frame, count, codes)
             if compared is not None:
                 return compared
-            inputs = [evaluate(each, frame, count, codes, missing) for each in arguments]  # type: ignore[arg-type]
+            inputs = [
+                evaluate(each, frame, count, codes, missing, bound=bound)  # type: ignore[arg-type]
+                for each in arguments
+            ]
             from corollary.engines.local.evaluation.functions import COMBINATIONS
 
             combine = COMBINATIONS.get(name)

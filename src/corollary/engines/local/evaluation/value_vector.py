@@ -31,6 +31,14 @@ class ValueVector:
         return fault_mask_of(self.faults)
 
 
+def take_rows(vector: ValueVector, rows: Any) -> ValueVector:
+    """Return the values of some rows, or of those of a mask."""
+    nulls = None if vector.nulls is None else vector.nulls[rows]
+    faults = ((mask[rows], reason) for mask, reason in vector.faults)
+    found = tuple(each for each in faults if each[0].any())
+    return ValueVector(vector.values[rows], vector.type, nulls, found)
+
+
 def fault_mask_of(faults: Iterable[tuple[Mask, str]]) -> Mask | None:
     """Return the union of the masks of faults, None for none."""
     mask: Mask | None = None

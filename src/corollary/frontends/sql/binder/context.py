@@ -29,6 +29,7 @@ class ExpressionContext(ABC):
         with_windows: whether window functions may stand here.
         windows: the windows that the query names.
         has_grouping_sets: whether `grouping()` means something.
+        parameters: those of the lambdas around, by their names in small letters.
         aliases_first: whether an alias wins over a column that is not grouped, as in HAVING.
     """
 
@@ -43,6 +44,7 @@ class ExpressionContext(ABC):
     windows: dict[str, exp.Window] = field(default_factory=dict)
     has_grouping_sets: bool = False
     aliases_first: bool = False
+    parameters: dict[str, Expression] = field(default_factory=dict)
 
     @abstractmethod
     def bind(self, node: exp.Expr) -> Expression:
@@ -72,6 +74,7 @@ class ExpressionContext(ABC):
             with_aggregates=False,
             with_windows=False,
             aliases_first=False,
+            parameters={},
         )
 
     def site(self, node: exp.Expr, *parts: exp.Expr, name: str = "") -> Site:
@@ -80,6 +83,10 @@ class ExpressionContext(ABC):
 
     def nested(self, node: exp.Expr) -> Query:
         """Return a query inside this one."""
+        if self.parameters:
+            message = "A subquery stands in a lambda."
+            note = "join its query, and use the column in the lambda"
+            raise self.session.error("C1310", message, node, note)
         before, self.scope.keys = self.scope.keys, self.keys
         try:
             return self.session.bind_nested(node, self.scope)

@@ -18,6 +18,7 @@ from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.array_functions import element_of
+from corollary.frontends.sql.binder.lambdas import LAMBDA_FUNCTIONS, bind_lambda_call
 from corollary.frontends.sql.binder.names import field_named, resolve_column
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.binder.special_calls import (
@@ -98,7 +99,7 @@ class ExpressionBinder(ExpressionContext):
         if not self.keys or node.find(exp.Query, exp.Window) or self._has_aggregate(node):
             return None
         if isinstance(node, exp.Anonymous | exp.Column) or node.find(exp.Column):
-            plain = replace(self.ungrouped("GROUP BY"), aliases=())
+            plain = replace(self.ungrouped("GROUP BY"), aliases=(), parameters=self.parameters)
             found = plain.try_bind(node)
             return None if found is None else self.keys.get(found)
         return None
@@ -115,6 +116,10 @@ class ExpressionBinder(ExpressionContext):
 
     def _visit_column(self, node: exp.Column) -> Expression:
         return resolve_column(self, node)
+
+    def _visit_identifier(self, node: exp.Identifier) -> Expression:
+        """Return what sqlglot takes for a parameter, since a lambda around has one of this name."""
+        return resolve_column(self, exp.Column(this=node))
 
     def _visit_literal(self, node: exp.Literal) -> Expression:
         if node.is_string:
@@ -327,7 +332,9 @@ class ExpressionBinder(ExpressionContext):
         span = self.session.span(node)
         known = [each for each in others if not _is_null(each)]
         column = QueryColumn("value", value.type.with_null(False))
-        rows = self.session.constant_rows([(each,) for each in known], (column,), span)
+        rows = None
+        if not self.parameters:  # which no subquery can name
+            rows = self.session.constant_rows([(each,) for each in known], (column,), span)
         if rows is None:
             return connect("or", [compare("eq", value, each, site) for each in others], span)
         is_in = Quantified((value,), "eq", False, rows, BOOL.with_null(value.type.nullable), span)
@@ -432,7 +439,7 @@ class ExpressionBinder(ExpressionContext):
         if name in WINDOW_FUNCTIONS:
             note = f"write `{name}(…) OVER (PARTITION BY … ORDER BY …)`"
             raise self.session.error("C1316", f"`{name}` needs a window.", node, note)
-        special = SPECIAL_CALLS.get(name)
+        special = bind_lambda_call if name in LAMBDA_FUNCTIONS else SPECIAL_CALLS.get(name)
         if special is not None:
             found = special(self, node)
             if found is not None:

@@ -32,11 +32,14 @@ def resolve_column(context: ExpressionContext, node: exp.Column) -> Expression:
         raise session.unsupported(node.this)
     session.count_steps((len(context.scope.visible) + len(context.aliases)) // NAMES_PER_STEP)
     words = [part for key in _PARTS if (part := node.args.get(key)) is not None]
+    if words[0].name.lower() in context.parameters:
+        found = context.parameters[words[0].name.lower()]
+        return _fields_of(found, words[1:], context.site(node))
     splits = [(words[:at], words[at:]) for at in range(len(words), 0, -1)]
     for column, fields in splits:
-        found = _own(context, node, column, fields)
-        if found is not None:
-            return found
+        own = _own(context, node, column, fields)
+        if own is not None:
+            return own
     for depth, scope in context.scope.around():
         for column, fields in splits if depth else ():
             outer = _found(scope, column, fields)
@@ -105,7 +108,8 @@ def find_alias(context: ExpressionContext, place: exp.Expr) -> Expression | None
     if len(found) > 1:
         message = f"`{place.name}` can mean several columns of the SELECT."
         raise context.session.error("C1304", message, place, "give them different aliases")
-    inner = replace(context, aliases=context.aliases[: found[0]], aliases_first=False)
+    before = context.aliases[: found[0]]
+    inner = replace(context, aliases=before, aliases_first=False, parameters={})
     return inner.bind(context.aliases[found[0]][1])
 
 

@@ -44,7 +44,8 @@ _CLAUSES = {
 }
 
 _NODE_CURES = {
-    **dict.fromkeys(("Array", "Bracket", "Lambda"), "use a table with one row per element"),
+    **dict.fromkeys(("Array", "Bracket"), "use a table with one row per element"),
+    "Lambda": "a lambda is the last argument of a function on arrays such as `transform`",
     "Unnest": "join a table that has one row per element",
     "Struct": "use one column for each field",
     "Interval": "add it to a date or timestamp, or take it away from one",

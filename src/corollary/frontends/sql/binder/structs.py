@@ -80,7 +80,7 @@ def _name_of(part: exp.Expr) -> str:
     match part:
         case exp.Alias():
             return part.alias
-        case exp.Column():
+        case exp.Column() | exp.Identifier():
             return part.name
         case exp.Dot():
             return str(part.name)

@@ -16,7 +16,7 @@ from corollary.analysis.traverse import (
     map_clause,
     map_term,
 )
-from corollary.core.functors.catalog import signature_of
+from corollary.core.functors.catalog import HIGHER_ORDER, signature_of
 from corollary.core.functors.spec import Nullness
 from corollary.core.logic import (
     AggregateTerm,
@@ -358,6 +358,8 @@ def fold_nulls(functor: Functor) -> Term:
         case _:
             signature = signature_of(functor)
             is_strict = signature is not None and signature.nullness is Nullness.STRICT
+            if signature is not None and functor.name in HIGHER_ORDER:
+                is_strict = any(map(_is_null, arguments[: signature.operands or 1]))
             return _NULL if is_strict else functor
 
 

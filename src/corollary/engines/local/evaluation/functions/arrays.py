@@ -223,7 +223,7 @@ _TAKE_NULL = frozenset({"array", "array_append", "array_prepend", "array_insert"
 """Functors for which a null among the elements is one like others."""
 
 
-class _Rows:
+class ArrayRows:
     """The rows that a functor computes: those with all arguments, elements as pieces.
 
     Attributes:
@@ -248,20 +248,26 @@ class _Rows:
         self.columns = columns if rows is None else [each[~rows] for each in columns]
 
     def vector(
-        self, values: Any, type_: Type, nulls: Mask | None = None, bad: Mask | None = None
+        self,
+        values: Any,
+        type_: Type,
+        nulls: Mask | None = None,
+        bad: Mask | None = None,
+        faults: Sequence[tuple[Mask, str]] = (),
     ) -> ValueVector:
         """Return the values of all rows, given those of these rows, and which have none."""
-        faults = self.faults
+        if bad is not None:
+            faults = (*faults, (bad, NO_ELEMENT))
         if self.skipped is not None:
             computed = ~self.skipped
             values = native.scatter_values(values, computed)
-            missing = fault_mask_of(faults)
+            missing = fault_mask_of(self.faults)
             all_nulls = self.skipped if missing is None else self.skipped & ~missing
             if nulls is not None:
                 all_nulls = all_nulls | _scatter(nulls, computed)
-            nulls, bad = all_nulls, None if bad is None else _scatter(bad, computed)
-        if bad is not None and bad.any():
-            faults = (*faults, (bad, NO_ELEMENT))
+            nulls = all_nulls
+            faults = [(_scatter(mask, computed), reason) for mask, reason in faults]
+        faults = (*self.faults, *(each for each in faults if each[0].any()))
         has_null = nulls is not None and nulls.any()
         return ValueVector(values, type_, nulls if has_null else None, faults)
 
@@ -275,7 +281,7 @@ def _scatter(mask: Mask, rows: Mask) -> Mask:
 def _by_ranks(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     """Return what a kernel computes of the ranks of elements."""
     spec = FUNCTORS[name]
-    table = _Rows(name, inputs)
+    table = ArrayRows(name, inputs)
     columns, rows = distinct_columns(table.columns)
     split = [
         split_pieces(column.array) if spec.shape_at(at) == "[T]" else None
@@ -321,7 +327,7 @@ def _access(first: int, is_null: bool, inputs: Sequence[ValueVector], type_: Typ
         inputs: arrays and numbers.
         type_: of the elements.
     """
-    table = _Rows("get", inputs)
+    table = ArrayRows("get", inputs)
     texts, numbers = table.columns
     found, rows = texts.distinct()
     offsets, pieces = split_pieces(found.array)
@@ -339,7 +345,7 @@ def _access(first: int, is_null: bool, inputs: Sequence[ValueVector], type_: Typ
 
 def _join_arguments(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     """Return arrays whose texts are those of the arguments one after the other."""
-    table = _Rows(name, inputs)
+    table = ArrayRows(name, inputs)
     parts = [
         pc.binary_join_element_wise(column.array, _END, _NOTHING)
         if FUNCTORS[name].shape_at(at) == "T"
@@ -352,13 +358,13 @@ def _join_arguments(name: str, inputs: Sequence[ValueVector], type_: Type) -> Va
 
 
 def _struct(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
-    table = _Rows("array", inputs[1::2])
+    table = ArrayRows("array", inputs[1::2])
     return table.vector(Texts(join_fields([each.array for each in table.columns])), type_)
 
 
 def _field(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     structs, names = inputs
-    table = _Rows("get", [structs])
+    table = ArrayRows("get", [structs])
     found, rows = table.columns[0].distinct()
     values, nulls = values_of(_field_pieces(found.array, structs.type, names), type_)
     nulls = None if nulls is None else spread_rows(nulls, rows)
@@ -373,7 +379,7 @@ def _field_pieces(texts: pa.Array, type_: Type, names: ValueVector) -> pa.Array:
 
 def _array_field(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     arrays, names = inputs
-    table = _Rows("get", [arrays])
+    table = ArrayRows("get", [arrays])
     offsets, pieces = split_pieces(table.columns[0].array)
     assert arrays.type.element is not None
     structs = from_pieces(pieces, pa.large_string())
@@ -382,7 +388,7 @@ def _array_field(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 
 
 def _zip(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
-    table = _Rows("array_concat", inputs[1::2])
+    table = ArrayRows("array_concat", inputs[1::2])
     lists = [split_pieces(each.array) for each in table.columns]
     sizes = np.max([np.diff(offsets) for offsets, _ in lists], axis=0)
     whole = Lists(offsets_of(sizes), np.zeros(sizes.sum(), np.int64))
@@ -397,7 +403,7 @@ def _zip(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 
 
 def _repeat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
-    table = _Rows("array_repeat", inputs)
+    table = ArrayRows("array_repeat", inputs)
     piece, counts = table.columns
     bad = counts > SIZE_MAX
     times = index_array(np.where(bad, 0, np.maximum(counts, 0)))
@@ -406,7 +412,7 @@ def _repeat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 
 
 def _flatten(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
-    table = _Rows("flatten", inputs)
+    table = ArrayRows("flatten", inputs)
     offsets, pieces = split_pieces(table.columns[0].array)
     inner = from_pieces(pieces, pa.large_string())
     texts = pc.binary_join(pa.LargeListArray.from_arrays(index_array(offsets), inner), _NOTHING)

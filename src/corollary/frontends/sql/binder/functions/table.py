@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
-    **dict.fromkeys(("map", "transform"), _LIST),
+    "map": _LIST,
     "session_window": (
         "has no bound that one row tells",
         "number the sessions by a sum over `lag(t)`, as docs/sql.md shows, and group by them",
@@ -116,9 +116,9 @@ INTERNAL = frozenset(
 
 _INT = (
     "ascii bit_count bit_length char_length character_length date_diff datediff day dayofmonth "
-    "dayofweek dayofyear find_in_set hash hour instr json_array_length len length "
-    "levenshtein locate minute month octet_length position quarter regexp_count regexp_instr "
-    "second unix_date week weekday weekday_iso weekofyear year yearofweek"
+    "array_size cardinality dayofweek dayofyear find_in_set hash hour instr json_array_length len "
+    "length levenshtein locate minute month octet_length position quarter regexp_count "
+    "regexp_instr second size unix_date week weekday weekday_iso weekofyear year yearofweek"
 )
 RESULT_BITS = {**dict.fromkeys(_INT.split(), 32), "bit_get": 8, "getbit": 8}
 """The bits of the integers that functions give, but those of BIGINT."""
