@@ -231,6 +231,7 @@ def spark() -> Iterator[Any]:
     said = session.sparkContext.getConf()
     assert all(said.contains(name) for name in REMEMBERED), "started with other settings"
     session.sparkContext.setLogLevel("OFF")
+    session.conf.set("spark.sql.timeType.enabled", "true")
     yield session
     session.stop()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -402,6 +402,8 @@ def show(value: Value) -> str:
         text = value.strftime("%H:%M:%S")
         fraction = f".{value.microsecond:06}".rstrip("0").rstrip(".")
         return f"{value.year:04}-{value.month:02}-{value.day:02} {text}{fraction}"
+    if isinstance(value, time):
+        return f"{value:%H:%M:%S}" + f".{value.microsecond:06}".rstrip("0").rstrip(".")
     if isinstance(value, float):
         return show_float(value)
     if isinstance(value, bytes):
@@ -410,8 +412,8 @@ def show(value: Value) -> str:
         sign, rest = ("-", -value) if value < timedelta(0) else ("", value)
         minutes, second = divmod(rest.seconds, 60)
         fraction = f".{rest.microseconds:06}".rstrip("0").rstrip(".")
-        time = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}{fraction}"
-        return f"INTERVAL '{sign}{rest.days} {time}' DAY TO SECOND"
+        clock = f"{minutes // 60:02}:{minutes % 60:02}:{second:02}{fraction}"
+        return f"INTERVAL '{sign}{rest.days} {clock}' DAY TO SECOND"
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 

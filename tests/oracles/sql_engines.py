@@ -30,9 +30,13 @@ import duckdb
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 Row: TypeAlias = tuple[Any, ...]
 State: TypeAlias = Mapping[str, Counter[Row]]
+
+# sqlglot writes TIME as TIMESTAMP.
+Spark.Generator.TYPE_MAPPING[exp.DataType.Type.TIME] = "TIME"
 
 ARROW = {
     "INT": pa.int32(),
@@ -44,6 +48,7 @@ ARROW = {
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
+    "TIME": pa.time64("us"),
     "TIMESTAMP_NTZ": pa.timestamp("us"),
 }
 DIGITS = 11
@@ -273,7 +278,7 @@ def _for_sqlite(value: Any) -> Any:
     match value:
         case dt.datetime():
             return value.replace(tzinfo=None).isoformat(" ")
-        case dt.date():
+        case dt.date() | dt.time():
             return value.isoformat()
         case Decimal():
             return float(value)

@@ -90,6 +90,7 @@ WRITTEN = {
     "arrays": "`a[0]`; `x -> …`",
     "structs": "`(x, y)` `s.a` `s.*` `inline`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
+    "times of the day": "`TIME'08:05:00'`; `extract`, `+`, `-`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
     "aggregates": "`DISTINCT`, `FILTER (WHERE …)`",
     "windows": "the aggregates, `OVER (…)`",
@@ -117,7 +118,8 @@ def sql_functions_table() -> list[str]:
         - {"json_tuple"},
         "structs": OF_STRUCTS,
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
-        "casts": casts - {"float"},
+        "times of the day": {*table.CLOCK_FUNCTIONS, *table.TIME_OF_DAY_FUNCTIONS},
+        "casts": casts,
         "aggregates": {*SQL_AGGREGATES, *special - casts - times - OF_STRUCTS},
         "windows": WINDOW_FUNCTIONS,
     }

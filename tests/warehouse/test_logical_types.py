@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -230,6 +230,55 @@ def plain_structs(column: pa.ChunkedArray) -> pa.Array:
     """Return structs with a field named as Delta allows it."""
     array = column.combine_chunks()
     return pa.StructArray.from_arrays(array.flatten(), ["n", "t", "d"], mask=array.is_null())
+
+
+CLOCKS = [
+    (1, time(8, 5)),
+    (2, None),
+    (3, time()),
+    (4, time(23, 59, 59, 999_999)),
+    (5, time(12, 0, 0, 500_000)),
+]
+
+
+def test_times_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*CLOCKS, strict=True))
+    table = pa.table({"k": keys, "b": pa.array(values, pa.time64("us"))})
+    pq.write_table(table, "p.parquet")
+    stored = table.set_column(1, "b", table["b"].cast(pa.int64()))
+    write_deltalake("d", stored)
+    lines = [json.dumps({"k": k, "b": b and b.isoformat()}) for k, b in CLOCKS]
+    Path("j.jsonl").write_text("\n".join(lines))
+    pairs = [(k, "" if b is None else b.isoformat()) for k, b in CLOCKS]
+    Path("c.csv").write_text("k,b\n" + "".join(f"{k},{b}\n" for k, b in pairs))
+    constant = ".decl one(b: time_of_day)\none(time_from_micros(29100000000)) :- true.\n"
+    Path("program.dl").write_text(PROGRAM.replace("binary", "time_of_day") + constant)
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == CLOCKS, name
+        assert database.sql("SELECT k FROM p WHERE b = :b", b=time(8, 5)).rows() == [(1,)]
+        assert database.sql("SELECT k FROM p WHERE b > '20:00'").rows() == [(4,)]
+        for bad in (
+            [(9, time(8, 5, tzinfo=UTC))],
+            [(9, "8:05")],
+            pa.table({"k": [9, 10], "b": [5, 86_400_000_000]}),
+            pa.table({"k": [9], "b": pa.array([1], pa.time64("ns"))}),
+        ):
+            with (
+                pytest.raises(InputError, match="time_of_day"),
+                database.transaction() as transaction,
+            ):
+                transaction.insert("p", bad)
+        database.publish()
+        assert database.relation("one").rows() == [CLOCKS[0][1:]]
+    published = DeltaTable("w/tables/v").to_pyarrow_table()
+    assert sorted((each["k"], each["b"]) for each in published.to_pylist()) == [
+        tuple(each.values()) for each in stored.to_pylist()
+    ]
+    shown = text_column(table["b"].combine_chunks(), "UTC").to_pylist()
+    assert shown == ["08:05:00", None, "00:00:00", "23:59:59.999999", "12:00:00.5"]
 
 
 LOCAL_TIMES = [

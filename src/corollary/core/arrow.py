@@ -14,6 +14,7 @@
 | binary                     | binary                    | bytes                           |
 | duration                   | duration(us)              | timedelta                       |
 | months                     | int32                     | int                             |
+| time_of_day                | time64(us)                | time                            |
 | [T]                        | list                      | tuple                           |
 | {a: T, b: U}               | struct                    | tuple                           |
 """

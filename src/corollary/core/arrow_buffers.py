@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.values import field_values, unscaled_integer
+from corollary.core.values import field_values, to_stored, unscaled_integer
 
 Mask = npt.NDArray[np.bool_]
 
@@ -113,6 +113,8 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     elif pa.types.is_timestamp(type_):
         start = EPOCH if type_.tz else EPOCH.replace(tzinfo=None)
         found = np.array([(value - start) // MICROSECOND for value in present], np.int64)
+    elif pa.types.is_time(type_):
+        found = np.array([to_stored(value) for value in present], np.int64)
     elif pa.types.is_duration(type_):
         found = np.array([value // MICROSECOND for value in present], np.int64)
     elif pa.types.is_decimal(type_):

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar, assert_never
 
@@ -13,7 +13,7 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.source import Span
 
-_Time = date | datetime | timedelta
+_Time = date | datetime | time | timedelta
 Value = int | Decimal | float | str | bool | bytes | _Time | tuple[Any, ...] | None
 """A value in Python; type inference decides what integers and fractions without a suffix are."""
 

@@ -7,7 +7,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import assert_never
 
@@ -38,7 +38,7 @@ from corollary.core.program import (
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
 from corollary.core.records.record_text import print_record
 from corollary.core.types import NIL, PLAIN_BRANCH, UNSIGNED, Kind, Type
-from corollary.core.values import SCALARS
+from corollary.core.values import SCALARS, to_stored
 
 _CONTROL = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\u0000"}
 _STRING = str.maketrans({**_CONTROL, '"': '\\"'})
@@ -387,6 +387,8 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             return f't"{value.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"'
         case date():
             return f'd"{value.isoformat()}"'
+        case time():
+            return f"time_from_micros({to_stored(value)})"
         case timedelta():
             return f"to_duration({value // timedelta(microseconds=1)})"
         case tuple() if type_ is not None and type_.is_struct:

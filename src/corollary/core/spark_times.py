@@ -5,7 +5,7 @@ fields a text has is said by the type, and by the literals of rules.
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import cache
 
 from corollary.core.types import MONTHS_RANGE, NUMBER_RANGE
@@ -17,6 +17,10 @@ ZONE_HOURS_MAX = 18
 
 _DAY = r"\+?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T](.*))?)?)?"
 _DATE = re.compile(_DAY, re.DOTALL)
+_TIME_OF_DAY = re.compile(
+    r"(?:T|[\0- ]*)([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?"
+    r"[\0- ]*(?:([aApP])[mM])?[\0- ]*"
+)
 _CLOCK = re.compile(
     r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?"
     r" *(?:Z|UTC|GMT|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?"
@@ -59,6 +63,26 @@ def read_local(text: str) -> datetime:
     datetime.datetime(2026, 1, 5, 8, 0, 0, 500000)
     """
     return _read_zoned(text).replace(tzinfo=None)
+
+
+def read_time_of_day(text: str) -> time:
+    """Return the time of a text, which may have blanks around it; more than six digits are cut off.
+
+    >>> read_time_of_day("8:5"), read_time_of_day("12:34:56.5 am")
+    (datetime.time(8, 5), datetime.time(0, 34, 56, 500000))
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _TIME_OF_DAY.fullmatch(text)
+    if found is None:
+        raise ValueError
+    hour, minute, second = (int(each or 0) for each in found.groups()[:3])
+    if found[5]:
+        if not 1 <= hour <= 12:
+            raise ValueError
+        hour = hour % 12 + (12 if found[5] in "pP" else 0)
+    return time(hour, minute, second, int((found[4] or "").ljust(6, "0")[:6]))
 
 
 def _read_zoned(text: str) -> datetime:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BINARY = "binary"
     DURATION = "duration"
     MONTHS = "months"
+    TIME_OF_DAY = "time_of_day"
     ARRAY = "array"
     """An array of values of one type, any of which may be null: `[number]`."""
     STRUCT = "struct"
@@ -166,6 +167,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         spark=_INTERVAL,
         postgres="int4",
         bounds=MONTHS_RANGE,
+        stored=Kind.NUMBER,
+    ),
+    Kind.TIME_OF_DAY: TypeSpec(
+        (time,),
+        "time64[us]",
+        spark="TIME(6)",
+        duckdb="TIME",
+        sqlite="TEXT",
+        postgres="time",
+        bounds=(0, 86_399_999_999),
         stored=Kind.NUMBER,
     ),
     Kind.ARRAY: TypeSpec(
@@ -394,6 +405,11 @@ class Type:
         return self.logical in INTERVAL_FIELDS
 
     @property
+    def is_time_of_day(self) -> bool:
+        """Whether it is `time_of_day`, null or not."""
+        return self.logical is Kind.TIME_OF_DAY
+
+    @property
     def has_digits(self) -> bool:
         """Whether numbers belong to its name: those of a decimal, or what says fields."""
         return self.is_decimal or (self.is_interval and self.precision > 0)
@@ -499,6 +515,7 @@ TIMESTAMP_NTZ = Type(Kind.TIMESTAMP_NTZ)
 BINARY = Type(Kind.BINARY)
 DURATION = Type(Kind.DURATION)
 MONTHS = Type(Kind.MONTHS)
+TIME_OF_DAY = Type(Kind.TIME_OF_DAY)
 
 NUMERIC = frozenset({Kind.NUMBER, Kind.UNSIGNED, Kind.FLOAT, Kind.DECIMAL})
 SQL_NUMERIC = NUMERIC | {Kind.FLOAT32}

@@ -17,6 +17,7 @@
 | binary    | `617A`, hexadecimal             | `617a`                                          |
 | duration, | `INTERVAL '1-3' YEAR TO MONTH`, | the same without words: `1-3`                   |
 | months    | with the fields of the type     |                                                 |
+| time_of_day | `08:05:00`, with `.ffffff` where not zero | one to six digits after the point |
 | [T]       | `[1,null,"a"]`, as JSON         |                                                 |
 | {a: T}    | `{"a":1,"b":null}`, as JSON     | fields in another order, without those of null  |
 
@@ -33,6 +34,7 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 | binary | symbol    | its bytes as hexadecimal digits, which have the order of the bytes |
 | duration | number  | its microseconds                                                   |
 | months | number    | the number of months, which Arrow and Python have, too             |
+| time_of_day | number | its microseconds                                               |
 | [T], {a: T} | symbol | a text that has their order (`core/records/arrays.py`)             |
 """
 
@@ -44,7 +46,7 @@ import re
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -64,6 +66,7 @@ _SPECIAL_FLOAT = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASC
 _DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?")
 _TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]((?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})"
     r"(?:\.([0-9]{1,6}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
@@ -98,8 +101,8 @@ def format_value(value: Value, type_: Type) -> str:
         case Kind.TIMESTAMP:
             assert isinstance(value, datetime)
             return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
-        case Kind.TIMESTAMP_NTZ:
-            assert isinstance(value, datetime)
+        case Kind.TIMESTAMP_NTZ | Kind.TIME_OF_DAY:
+            assert isinstance(value, datetime | time)
             return value.isoformat()
         case Kind.BINARY:
             assert isinstance(value, bytes)
@@ -147,6 +150,8 @@ def parse_value(text: str, type_: Type) -> Value:
             if text.endswith("Z") or text[-6:-5] in ("+", "-"):
                 raise ValueError(_no_value(text, type_))
             return _timestamp(text, type_).replace(tzinfo=None)
+        case Kind.TIME_OF_DAY:
+            return _time_of_day(text, type_)
         case Kind.BINARY:
             if not _HEXADECIMAL.fullmatch(text):
                 raise ValueError(_no_value(text, type_))
@@ -303,7 +308,7 @@ def is_value(value: Any, type_: Type) -> bool:
             return math.isfinite(to_float32(value)) or not math.isfinite(value)
         case Kind.TIMESTAMP:
             return getattr(value, "tzinfo", None) is not None
-        case Kind.TIMESTAMP_NTZ:
+        case Kind.TIMESTAMP_NTZ | Kind.TIME_OF_DAY:
             return getattr(value, "tzinfo", None) is None
         case Kind.ARRAY:
             assert type_.element is not None
@@ -337,6 +342,8 @@ def to_stored(value: Any) -> Any:
     """
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if isinstance(value, time):
+        value = datetime.combine(date.min, value) - datetime.min  # noqa: DTZ901 - of no zone
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
     return value.hex().upper() if isinstance(value, bytes) else value
@@ -353,6 +360,8 @@ def from_stored(value: Any, type_: Type) -> Any:
             return value.replace(tzinfo=None)
         case Kind.DURATION:
             return timedelta(microseconds=value)
+        case Kind.TIME_OF_DAY:
+            return (datetime.min + timedelta(microseconds=value)).time()  # noqa: DTZ901 - of no zone
         case _:
             return value
 
@@ -461,6 +470,12 @@ def _timestamp(text: str, type_: Type) -> datetime:
         return iso_moment(f"{day}T{time}.{fraction:0<6}{zone}")
     except (ValueError, OverflowError):
         raise ValueError(f"{quote_text(text)} is not a time of the calendar") from None
+
+
+def _time_of_day(text: str, type_: Type) -> time:
+    if not _CLOCK.fullmatch(text):
+        raise ValueError(_no_value(text, type_))
+    return time.fromisoformat(text)
 
 
 def _interval(text: str, type_: Type) -> Value:

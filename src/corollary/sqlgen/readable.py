@@ -5,7 +5,7 @@ A literal is a table in `FROM`, a negated one `NOT EXISTS`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import assert_never
 
@@ -35,7 +35,16 @@ from corollary.core.logic import (
     variables_of,
 )
 from corollary.core.program import Relation
-from corollary.core.types import DATE, DURATION, FLOAT, TIMESTAMP, TIMESTAMP_NTZ, Kind, Type
+from corollary.core.types import (
+    DATE,
+    DURATION,
+    FLOAT,
+    TIME_OF_DAY,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Kind,
+    Type,
+)
 from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.sqlgen.dialect import DialectName, NotExactError
@@ -86,6 +95,8 @@ def sql_constant(value: logic.Value, type_: Type | None, dialect: DialectName) -
         case int():
             number = exp.Literal.number(value)
             return number if type_ is None or type_.is_number else cast(number, type_, dialect)
+        case time():
+            text, kind = value.isoformat(), TIME_OF_DAY
         case timedelta():
             return sql_constant(format_value(value, type_ or DURATION), type_, dialect)
         case datetime():

@@ -5,11 +5,15 @@ from functools import cache, reduce
 from typing import Any, ClassVar
 
 from sqlglot import exp, tokenize
+from sqlglot.dialects.spark import Spark
 from sqlglot.parser import Parser
 
 from corollary.core.functors.spec import FunctorSpec
 
 Node = exp.Expr
+
+# sqlglot writes TIME as TIMESTAMP, which Spark had in place of it before 4.1.
+Spark.Generator.TYPE_MAPPING[exp.DataType.Type.TIME] = "TIME"
 
 COMPARISONS: Mapping[str, type[exp.Binary]] = {
     "=": exp.EQ,

@@ -2,6 +2,10 @@ select cast(d as int) from t
 
 select cast(a as date) from t
 
+select cast(a as time(3)) from t
+
+select cast(time'8:05' as timestamp)
+
 select cast(a as array<int>) from t
 
 select cast(a as decimal(50, 2)) from t

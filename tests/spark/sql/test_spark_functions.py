@@ -103,6 +103,15 @@ CALLS = [
     *(f"CAST({each} AS FLOAT)" for each in "slxpah"),
     *("round(h, 2)", "round(h, -2)", "nanvl(h, x)", "abs(h)", "floor(h, 1)", "ceil(h)", "h / 3"),
     *("coalesce(h, i)", "nanvl(h, h)", "mod(h, 0.7F)", "array(h, 1F)", "array_max(array(h, 0.5F))"),
+    *(f"CAST(o AS {each})" for each in ("STRING", "INT", "SMALLINT", "DECIMAL(10,2)")),
+    *(f"CAST({each} AS TIME)" for each in ("s", "v", "substr(CAST(v AS STRING), 12)")),
+    *("make_time(i, j, p)", "make_time(i % 30, j % 70, p % 70)", "time_from_seconds(p)"),
+    *(f"extract({part} FROM o)" for part in ("HOUR", "MINUTE", "SECOND")),
+    *("hour(o)", "second(o)", "o - TIME'08:05'", "o + make_dt_interval(0, i % 20)", "o < '12:00'"),
+    *(f"time_trunc('{unit}', o)" for unit in ("HOUR", "minute", "MILLISECOND")),
+    *(f"time_diff('{unit}', o, TIME'12:34:56.7')" for unit in ("HOUR", "second", "MICROSECOND")),
+    *("make_timestamp(d, o)", "make_timestamp_ntz(d, o)", "make_timestamp(d, o, 'Europe/Berlin')"),
+    *("to_time(s)", "try_to_time(s)", "to_time(s, 'HH:mm')", "time_to_seconds(o)"),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
 LAMBDAS = (
@@ -466,7 +475,7 @@ def forms_of(session: Any) -> dict[str, list[str]]:
     calls = [each for each in automatic_calls() if each.partition("(")[0] not in UNSTABLE]
     fields = session.sql(f"SELECT {', '.join(calls)} FROM edge").schema.fields
     for call, field in zip(calls, fields, strict=True):
-        of = field.dataType.simpleString().upper().removesuffix("(12,2)")
+        of = field.dataType.simpleString().upper().removesuffix("(12,2)").removesuffix("(6)")
         if of in forms:
             name, _, rest = call.partition("(")
             forms[of].append(

@@ -25,6 +25,7 @@ MAINTAINED = [
     *("binary-groups_of_bytes", "binary-joined_bytes", "binary-chosen_bytes"),
     *("local_times-grouped_times", "local_times-moved_times"),
     *("floats-single_groups", "floats-single_arithmetic"),
+    *("times_of_day-grouped_clocks", "times_of_day-moved_clocks"),
     *("intervals-span_totals", "intervals-moved_spans"),
     *("statistics-spread_of_copies", "statistics-pairs", "statistics-ends_of_join"),
     *("window_frames-without_nulls", "window_frames-near_items"),

@@ -56,6 +56,9 @@ VALUES: dict[str, tuple[Any, ...]] = {
         dt.datetime(day.year, day.month, day.day, hour, minute, 30, tzinfo=dt.UTC)
         for day, hour, minute in zip(DATES, (0, 12, 23, 8, 12), (0, 0, 59, 5, 30), strict=True)
     ),
+    "TIME": tuple(
+        map(dt.time.fromisoformat, ("00:00:00", "08:05:00", "12:00:00", "23:59:59.999999"))
+    ),
     "TIMESTAMP_NTZ": tuple(
         map(
             dt.datetime.fromisoformat,

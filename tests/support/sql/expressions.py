@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import product
@@ -26,6 +26,7 @@ from corollary.core.types import (
     NUMBER,
     PRIMITIVES,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     UNSIGNED,
@@ -61,6 +62,7 @@ TYPES = (
     BINARY,
     DURATION,
     MONTHS,
+    TIME_OF_DAY,
 )
 TOP = 2**63
 SPECIAL_FLOATS = (float("inf"), float("-inf"), float("nan"))
@@ -86,6 +88,7 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     BOOL: (True, False),
     DURATION: tuple(timedelta(microseconds=each) for each in (0, -1, 86_400_000_000, 2**63 - 1)),
     MONTHS: (0, 1, -13, 2**31 - 1),
+    TIME_OF_DAY: (time(), time(8, 5), time(23, 59, 59, 999_999)),
     BINARY: (b"", b"\0", b"a", b"a\0", b"\x7f", b"\x80", b"\xff", b"abc"),
     DATE: (date.min, date(1969, 12, 31), date(1970, 1, 1), date(2026, 11, 15), date.max),
     TIMESTAMP_NTZ: tuple(

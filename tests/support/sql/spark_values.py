@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -80,6 +80,7 @@ SINGLES = (
     *(0.0, 1.0, -1.0, 0.1, -2.5, 2.675, 0.7, 1e-5, 12345.678, 16777216.0, -3.4028234663852886e38),
     *(float("inf"), float("-inf"), float("nan"), 2.0**-149, 1e10),
 )
+CLOCKS = (time(), time(8, 5), time(12, 34, 56, 500_000), time(23, 59, 59, 999_999), time(13))
 COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
     "STRING": ("STRING", pa.string(), TEXTS, "stu"),
     "INT": ("INT", pa.int32(), INTS, "ijk"),
@@ -89,6 +90,7 @@ COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
     "DECIMAL": ("DECIMAL(12,2)", pa.decimal128(12, 2), DECIMALS, "pqr"),
     "BOOLEAN": ("BOOLEAN", pa.bool_(), (True, False), "abc"),
     "DATE": ("DATE", pa.date32(), DAYS, "def"),
+    "TIME": ("TIME", pa.time64("us"), CLOCKS, "o"),
     "TIMESTAMP": ("TIMESTAMP", pa.timestamp("us", "UTC"), MOMENTS, "vwg"),
 }
 OF_KIND = {
@@ -100,6 +102,7 @@ OF_KIND = {
     Kind.BOOL: "BOOLEAN",
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIME_OF_DAY: "TIME",
 }
 
 
@@ -118,6 +121,7 @@ def edge_session(spark: Any, rows: pa.Table | None = None) -> Any:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
+    session.conf.set("spark.sql.timeType.enabled", "true")
     if rows is not None:
         session.createDataFrame(rows).localCheckpoint().createOrReplaceTempView("edge")
     return session

@@ -2,7 +2,7 @@
 
 import math
 import random
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -23,6 +23,7 @@ from corollary.core.types import (
     NUMBER,
     PRIMITIVES,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     UNSIGNED,
@@ -42,7 +43,8 @@ DECIMALS = (decimal(12, 2), decimal(38, 0), decimal(38, 6), decimal(38, 38))
 KINDS: dict[Kind, tuple[Type, ...]] = {
     **{type_.kind: (type_,) for type_ in (NUMBER, UNSIGNED, FLOAT, SYMBOL, BOOL, DATE, TIMESTAMP)},
     **{
-        type_.logical_kind: (type_,) for type_ in (BINARY, FLOAT32, TIMESTAMP_NTZ, DURATION, MONTHS)
+        type_.logical_kind: (type_,)
+        for type_ in (BINARY, FLOAT32, TIMESTAMP_NTZ, DURATION, MONTHS, TIME_OF_DAY)
     },
     Kind.DECIMAL: DECIMALS,
 }
@@ -96,6 +98,7 @@ SAMPLES[Kind.TIMESTAMP_NTZ] = tuple(each.replace(tzinfo=None) for each in SAMPLE
 SAMPLES[Kind.DURATION] = tuple(
     timedelta(microseconds=each) for each in (0, 1, -1, 86_400_000_000, -90_061_500_000)
 )
+SAMPLES[Kind.TIME_OF_DAY] = time(), time(8, 5), time(23, 59, 59, 999_999)
 SAMPLES[Kind.MONTHS] = 0, 1, -1, 14, -25, 2**31 - 1
 PATTERNS = ("", "a", "[a-z]+", "(a)(b)?", "X|c$", "(?i)ABC", ".", "x*")
 SMALL = (-9, -3, -1, 0, 1, 2, 3, 5, 9, 40, 2**63 - 1, -(2**63))
@@ -208,6 +211,8 @@ def test_functors_equal_those_of_the_oracle(name: str, count: int) -> None:
     """No rows, one whose arguments may all be null, and few and many rows are computed alike."""
     dice = random.Random(f"{name} {count}")
     for types in signatures(name):
+        if name == "show" and types[0].logical is Kind.MONTHS:  # a mere number to the oracle
+            continue
         literals = {at: literal_choices(name, at) for at in range(len(types))}
         constant = {at: dice.choice(found) for at, found in literals.items() if found}
         share = 0.1 if count > 1 else 0.7

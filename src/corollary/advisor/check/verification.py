@@ -17,7 +17,7 @@ Horn clauses it is exact.
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, count
 from typing import TYPE_CHECKING
@@ -176,6 +176,7 @@ _VALUES: dict[Kind, list[Value]] = {
     Kind.BINARY: [b"", b"a", b"b"],
     Kind.DURATION: [timedelta(day) for day in (0, 1, 2)],
     Kind.MONTHS: [0, 1, 2],
+    Kind.TIME_OF_DAY: [time(hour) for hour in (0, 1, 2)],
     Kind.TIMESTAMP: [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3)],
 }
 

@@ -8,7 +8,7 @@ their columns, so that their types come from all their rules at once.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import assert_never
 
 from corollary.analysis.phrases import FRACTION_LITERAL, INTEGER_LITERAL, one_of, term_text
@@ -648,6 +648,8 @@ def literal_kinds(constant: logic.Constant) -> Kinds:
             return frozenset({Kind.TIMESTAMP_NTZ})
         case datetime():
             return frozenset({Kind.TIMESTAMP})
+        case time():
+            return frozenset({Kind.TIME_OF_DAY})
         case timedelta():
             return frozenset({Kind.DURATION})
         case date():

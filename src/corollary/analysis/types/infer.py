@@ -308,7 +308,9 @@ def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:
     return type_
 
 
-_CONSTANTS = frozenset({"from_hex", "to_local", "to_duration", "to_months", "to_float32"})
+_CONSTANTS = frozenset(
+    {"from_hex", "to_local", "to_duration", "to_months", "to_float32", "time_from_micros"}
+)
 """The functors by which constants of logical types are written."""
 
 

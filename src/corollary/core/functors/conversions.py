@@ -148,6 +148,19 @@ def stored_alike() -> Iterable[FunctorSpec]:
     )
     yield base("to_month_count(m: months) -> number", "the number of months", exact="m")
     yield base(
+        "time_from_micros(n: number) -> time_of_day",
+        "the time of so many microseconds after midnight",
+        is_fallible=True,
+        sql_names="time_from_micros",
+        exact="CASE WHEN n >= CAST('0' AS BIGINT) AND n < CAST('86400000000' AS BIGINT) THEN n END",
+    )
+    yield base(
+        "time_to_micros(t: time_of_day) -> number",
+        "the microseconds from midnight to it",
+        sql_names="time_to_micros",
+        exact="t",
+    )
+    yield base(
         "to_float32(x: number|float) -> float32",
         "the nearest float of 32 bits; infinite for one that is too large",
         exact={"number": _SINGLE, "float": f"CASE WHEN {_TOO_LARGE} END"},
@@ -184,6 +197,10 @@ def casts() -> Iterable[FunctorSpec]:
     yield base(
         "parse_local(s: symbol) -> timestamp_ntz",
         "a `timestamp_ntz`: as a `timestamp`, whose zone does not matter",
+    )
+    yield base(
+        "parse_time_of_day(s: symbol) -> time_of_day",
+        "a `time_of_day`: `8:5`, `08:05:00.25`, `8:05 PM`",
     )
     yield base(
         "parse_decimal(s: symbol, scale: number) -> decimal",

@@ -200,7 +200,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
             return not values or (low <= min(values) and max(values) <= high)
         case Kind.DECIMAL | Kind.FLOAT32 | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return all(is_value(value, type_) for value in values)
-        case Kind.DURATION | Kind.MONTHS:
+        case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY:
             return all(is_value(value, type_) for value in values)
         case Kind.ARRAY | Kind.STRUCT:
             return all(is_value(value, type_) for value in values)

@@ -14,6 +14,7 @@ from corollary.core.types import (
     FLOAT32,
     NUMBER,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Type,
@@ -50,6 +51,7 @@ _TYPES = {
     "BINARY": ColumnType(BINARY),
     "DATE": ColumnType(DATE),
     "TIMESTAMP": ColumnType(TIMESTAMP),
+    "TIME": ColumnType(TIME_OF_DAY),
     "TIMESTAMPNTZ": ColumnType(TIMESTAMP_NTZ),
     "TIMESTAMPTZ": ColumnType(TIMESTAMP),
     "TIMESTAMPLTZ": ColumnType(TIMESTAMP),
@@ -68,8 +70,8 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     written = text_of(node, file) or node.sql("spark")
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, FLOAT, STRING, BINARY, "
-        "BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, INTERVAL DAY TO SECOND, "
-        "ARRAY<type> and STRUCT<name: type, …>"
+        "BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, "
+        "INTERVAL DAY TO SECOND, ARRAY<type> and STRUCT<name: type, …>"
     )
     if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
         unit = node.this.args["unit"]
@@ -93,6 +95,10 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         return ColumnType(struct_of(_fields(node, file)))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
         return _TYPES[name]
+    elif name == "TIME" and not has_more:
+        if digits == ["6"]:
+            return _TYPES[name]
+        note = "write `TIME`, which has six digits after the point, and `time_trunc`"
     if name == "INTERVAL":
         note = "name its fields: intervals of months and of days together cannot be compared"
     message = f"`{written}` is not a type that columns can have here."

@@ -123,6 +123,8 @@ def text_column(array: pa.Array, zone: str) -> pa.Array:
         return pc.binary_join_element_wise(r"\x", pc.ascii_lower(digits), "")
     if pa.types.is_timestamp(kind):
         return _timestamp_text(array, zone)
+    if pa.types.is_time(kind):
+        return pc.replace_substring_regex(array.cast(pa.string()), r"\.?0*$", "")
     if pa.types.is_duration(kind):
         return _interval_text(array)
     return array if pa.types.is_large_string(kind) else pc.cast(array, pa.string())
@@ -223,6 +225,8 @@ def _encode_binary(array: pa.Array) -> EncodedColumn:
     elif pa.types.is_timestamp(kind):
         moments = _values(array.cast(pa.timestamp("us", kind.tz)), pa.int64())
         big_endian = (moments - EPOCH_MICROSECONDS).astype(">i8")
+    elif pa.types.is_time(kind):
+        big_endian = _values(array, pa.int64()).astype(">i8")
     elif pa.types.is_duration(kind):
         days, rest = _days_and_rest(_values(array, pa.int64()))
         big_endian = np.zeros(len(array), np.dtype([("us", ">i8"), ("days", ">i4"), ("m", ">i4")]))

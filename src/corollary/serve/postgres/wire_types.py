@@ -58,6 +58,7 @@ UNKNOWN = WireType(705, "unknown", "unknown", -2, 0, "X")
 BPCHAR = WireType(1042, "bpchar", "character", -1, 1014, "S")
 VARCHAR = WireType(1043, "varchar", "character varying", -1, 1015, "S")
 DATE = WireType(1082, "date", "date", 4, 1182, "D")
+TIME = WireType(1083, "time", "time without time zone", 8, 1183, "D")
 TIMESTAMP = WireType(1114, "timestamp", "timestamp without time zone", 8, 1115, "D")
 TIMESTAMPTZ = WireType(1184, "timestamptz", "timestamp with time zone", 8, 1185, "D")
 INTERVAL = WireType(1186, "interval", "interval", 16, 1187, "T")
@@ -66,7 +67,7 @@ REGCLASS = WireType(2205, "regclass", "regclass", 4, 2210, "N")
 
 SCALAR_TYPES = (
     *(BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4, REGPROC, TEXT, OID, FLOAT4, FLOAT8, UNKNOWN),
-    *(JSON, BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
+    *(JSON, BPCHAR, VARCHAR, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
 )
 BY_OID = {each.oid: each for each in SCALAR_TYPES}
 BY_NAME = {each.name: each for each in SCALAR_TYPES}
@@ -113,6 +114,7 @@ _BY_ARROW: dict[pa.DataType, WireType] = {
     pa.binary(): BYTEA,
     pa.large_binary(): BYTEA,
     pa.date32(): DATE,
+    pa.time64("us"): TIME,
     pa.duration("us"): INTERVAL,
     pa.null(): TEXT,
 }

@@ -45,7 +45,11 @@ def statistics_of(rows: pa.Table) -> str:
         name: _bounds(column)
         for name, column in columns.items()
         if column.null_count < len(column)
-        and not (is_compared_as_text(column.type) or pa.types.is_duration(column.type))
+        and not (
+            is_compared_as_text(column.type)
+            or pa.types.is_duration(column.type)
+            or pa.types.is_time(column.type)
+        )
     }
     parts = {
         "numRecords": str(rows.num_rows),

@@ -81,7 +81,7 @@ def text_column(column: pa.ChunkedArray, type_: Type) -> pa.Array:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if type_.is_binary:
         return to_stored_column(pa.chunked_array([array]), type_).combine_chunks().cast(pa.string())
-    if type_.members or type_.is_float32:
+    if type_.members or type_.is_float32 or type_.is_time_of_day:
         values, rows = distinct_values(array)
         return pa.array([format_value(each, type_) for each in values], pa.string()).take(rows)
     if type_.is_float:

@@ -62,7 +62,7 @@ def convert_texts(text: pa.Array, type_: Type) -> pa.Array | None:
     if type_.is_binary:
         is_all = pc.all(_match(text, type_), min_count=0).as_py()
         return from_stored_column(pc.ascii_upper(text), type_) if is_all else None
-    if type_.members or type_.is_float32:
+    if type_.members or type_.is_float32 or type_.is_time_of_day:
         words = text.dictionary_encode()
         try:
             values = [parse_value(each, type_) for each in words.dictionary.to_pylist()]

@@ -17,7 +17,7 @@ Null is null, in a nullable column.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -43,6 +43,7 @@ from corollary.core.types import Kind, Type
 from corollary.core.values import (
     SCALARS,
     canonical_float,
+    from_stored,
     is_encodable,
     parse_base64,
     parse_value,
@@ -87,6 +88,8 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             return bool(pa.types.is_timestamp(found))
         case Kind.TIMESTAMP_NTZ:
             return bool(pa.types.is_timestamp(found)) and found.tz is None
+        case Kind.TIME_OF_DAY:
+            return found == arrow_type(type_) or bool(pa.types.is_integer(found))
         case Kind.DURATION:  # Spark writes their microseconds
             return bool(pa.types.is_duration(found) or pa.types.is_integer(found))
         case Kind.MONTHS:
@@ -290,6 +293,7 @@ def _from_json(value: object, type_: Type) -> Value:
                 | Kind.TIMESTAMP_NTZ
                 | Kind.DURATION
                 | Kind.MONTHS
+                | Kind.TIME_OF_DAY
             ),
             str(),
         ):
@@ -416,6 +420,8 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
         return canonical_floats(converted) if pc.all(is_kept, min_count=0).as_py() else None
     if type_.is_time and not _is_in_calendar(converted, type_):
         return None
+    if type_.is_time_of_day and not _is_in_day(converted):
+        return None
     return converted
 
 
@@ -430,6 +436,15 @@ def _is_in_calendar(column: pa.ChunkedArray, type_: Type) -> bool:
     least, most = found["min"].as_py(), found["max"].as_py()
     unit = 1 if is_date else DAY_MICROSECONDS
     return least is None or (LEAST_DAY * unit <= least and most < (LAST_DAY + 1) * unit)
+
+
+_DAY = range(DAY_MICROSECONDS)
+
+
+def _is_in_day(column: pa.ChunkedArray) -> bool:
+    found = pc.min_max(column.cast(pa.int64()))
+    least, most = found["min"].as_py(), found["max"].as_py()
+    return least is None or (least in _DAY and most in _DAY)
 
 
 def _from_arrow(value: object, type_: Type) -> Value:
@@ -448,8 +463,12 @@ def _from_arrow(value: object, type_: Type) -> Value:
             return _finite(value, type_) if math.isfinite(value) else canonical_float(value)
         case str():
             return parse_value(_encodable(value), type_)
-        case bool():
+        case bool() | time():
             return value
+        case int() if (
+            type_.is_time_of_day and type_.spec.bounds[0] <= value <= type_.spec.bounds[1]
+        ):
+            return from_stored(value, type_)  # type: ignore[no-any-return]
         case int() | Decimal():
             return parse_value(_digits(value), type_)
         case float() if value.is_integer():

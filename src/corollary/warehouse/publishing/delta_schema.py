@@ -3,7 +3,7 @@
 | type | Delta |
 |---|---|
 | unsigned | decimal(20,0), as Delta has no unsigned integers |
-| duration, months | long, integer: the microseconds, the months; Delta has no intervals |
+| duration, months, time_of_day | long, integer, long: microseconds, months |
 | `[T]`, `{a: T}` | arrays and structs of these |
 | the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
 | no columns | a column `holds`, with one row that is true, or none |
@@ -28,7 +28,7 @@ from corollary.core.records.arrays import offsets_of
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
 
 UNSIGNED = pa.decimal128(20, 0)
-_PUBLISHED = {pa.uint64(): UNSIGNED, pa.duration("us"): pa.int64()}
+_PUBLISHED = {pa.uint64(): UNSIGNED, pa.duration("us"): pa.int64(), pa.time64("us"): pa.int64()}
 NAME_MAX_CHARACTERS = 200
 """A longer directory name is truncated and gets a digest; file systems allow 255 bytes."""
 

@@ -111,7 +111,7 @@ def _merged(one: Sequence[Any], other: Sequence[Any]) -> ColumnBounds:
     return [least, greatest, bool(one[2] or other[2])]
 
 
-_UNBOUNDED = (pa.types.is_floating, pa.types.is_binary, pa.types.is_duration)
+_UNBOUNDED = (pa.types.is_floating, pa.types.is_binary, pa.types.is_duration, pa.types.is_time)
 
 
 def _column_bounds(column: pa.ChunkedArray) -> ColumnBounds:

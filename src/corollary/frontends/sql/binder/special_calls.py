@@ -18,6 +18,7 @@ from corollary.core.types import (
     NUMBER,
     SQL_NUMERIC,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     decimal,
@@ -61,6 +62,8 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     written = session.text(node).lstrip().lower()
     is_literal = not written.startswith(("cast", "try_cast")) and "::" not in written
     folded = _folded(operand, target)
+    if is_literal and target.type.is_time_of_day and _MANY_DIGITS.search(session.text(node)):
+        folded = None  # a TIME of more than six digits
     if folded is not None:
         return ConstantValue(folded.value, folded.type, session.span(node))
     if is_literal and isinstance(operand, ConstantValue) and isinstance(operand.value, str):
@@ -68,6 +71,9 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
         message = f"`{operand.value}` is not a {word.lower()}."
         raise session.error("C1309", message, node, f"write it as in `{EXAMPLES.get(kind, word)}`")
     return cast_value(operand, target, is_try, context.site(node, node.this))
+
+
+_MANY_DIGITS = re.compile(r"\.[0-9]{7}")
 
 
 def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
@@ -81,6 +87,8 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
             note = "name as many fields, each of a type that its value can be cast to"
         if operand.type.is_date and target.type.is_number:
             note = "write `datediff(x, DATE '1970-01-01')` for its days"
+        if operand.type.is_time_of_day and target.type.is_time:
+            note = "write `make_timestamp(day, x)`: Spark would take the day of today"
         raise site.error("C1308", message, note)
     if is_try and found is not operand:
         return attempt(found, [operand], site)
@@ -91,7 +99,8 @@ def _folded(operand: Expression, target: ColumnType) -> ConstantValue | None:
     """Return the literal that the cast of a text to a date or timestamp is, if it is one."""
     if not isinstance(operand, ConstantValue) or not isinstance(operand.value, str):
         return None
-    value = literals.read_time(operand.value, target.type) if target.type.is_time else None
+    is_time = target.type.is_time or target.type.is_time_of_day
+    value = literals.read_time(operand.value, target.type) if is_time else None
     return None if value is None else ConstantValue(value, target.type)
 
 
@@ -319,6 +328,7 @@ _CAST_FUNCTIONS = {
     "date": ColumnType(DATE),
     "timestamp": ColumnType(TIMESTAMP),
     "timestamp_ntz": ColumnType(TIMESTAMP_NTZ),
+    "time": ColumnType(TIME_OF_DAY),
 }
 
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604_800}

@@ -342,6 +342,8 @@ def _fault(type_: Type) -> Term:
             return Functor("to_local", (Functor("to_timestamp", (text,)),))
         case Kind.FLOAT32:
             return Functor("parse_float32", (text,))
+        case Kind.TIME_OF_DAY:
+            return Functor("parse_time_of_day", (text,))
         case Kind.DURATION | Kind.MONTHS:
             return Functor(f"to_{type_.logical_kind}", (Functor("to_number", (text,)),))
         case _:

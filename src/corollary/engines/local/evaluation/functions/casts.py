@@ -19,6 +19,7 @@ from corollary.core.spark_times import (
     read_interval,
     read_local,
     read_moment,
+    read_time_of_day,
 )
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, read_float32, shortest_float32
@@ -84,7 +85,9 @@ def _decimal(text: str, scale: int, precision: int) -> int:
     return value
 
 
-def _parse(read: Callable[[str, Type], Any]) -> Callable[[list[Operand], Type], Result]:
+def _parse(
+    read: Callable[[str, Type], Any], blanks: str = BLANKS
+) -> Callable[[list[Operand], Type], Result]:
     """Return a function that reads distinct texts one by one, into native values."""
 
     def apply(operands: list[Operand], type_: Type) -> Result:
@@ -93,7 +96,7 @@ def _parse(read: Callable[[str, Type], Any]) -> Callable[[list[Operand], Type], 
         bad = np.zeros(len(texts), np.bool_)
         for at, text in enumerate(texts):
             try:
-                parsed.append(read(text.strip(BLANKS), type_))
+                parsed.append(read(text.strip(blanks), type_))
             except (ValueError, OverflowError, ArithmeticError):
                 bad[at] = True
                 parsed.append(0)
@@ -157,7 +160,13 @@ def show_float(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0") if "." in text else text
+
+
 def _show_value(value: Any, type_: Type) -> str:
+    if type_.is_time_of_day:
+        return _without_zeros(native.to_python(value, type_).isoformat())
     if type_.is_float32:
         return show_float(shortest_float32(float(value)))
     match type_.kind:
@@ -165,8 +174,7 @@ def _show_value(value: Any, type_: Type) -> str:
             return show_float(float(value))
         case Kind.TIMESTAMP:
             moment = native.to_python(value, type_)
-            text: str = moment.replace(tzinfo=None).isoformat(" ")
-            return text.rstrip("0") if "." in text else text
+            return _without_zeros(moment.replace(tzinfo=None).isoformat(" "))
         case _:
             return format_value(native.to_python(value, type_), type_)
 
@@ -185,7 +193,7 @@ def _show(operands: list[Operand], type_: Type) -> Result:
             return spread_rows(Texts.of([_show_value(each, source) for each in found]), rows), []
 
 
-def _to_months(operands: list[Operand], type_: Type) -> Result:
+def _within_bounds(operands: list[Operand], type_: Type) -> Result:
     low, high = type_.spec.bounds
     outside = (operands[0][0] < low) | (operands[0][0] > high)
     return operands[0][0], [(outside, OVERFLOW)] if outside.any() else []
@@ -207,11 +215,19 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_day": _parse(_native(read_day)),
     "parse_moment": _parse(_native(read_moment)),
     "parse_local": _parse(_native(read_local)),
+    "parse_time_of_day": _parse(_native(read_time_of_day), blanks=""),
     **dict.fromkeys(
-        ("to_local", "from_local", "to_duration", "to_microseconds", "to_month_count"),
+        (
+            "to_local",
+            "from_local",
+            "to_duration",
+            "to_microseconds",
+            "to_month_count",
+            "time_to_micros",
+        ),
         lambda operands, _: (operands[0][0], []),
     ),
-    "to_months": _to_months,
+    **dict.fromkeys(("to_months", "time_from_micros"), _within_bounds),
     "format_interval": _format_interval,
     "parse_interval": lambda operands, type_: _parse(
         lambda text, _: read_interval(text, str(operands[1][0][0]))

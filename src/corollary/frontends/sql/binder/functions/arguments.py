@@ -26,6 +26,7 @@ from corollary.core.types import (
     NUMBER,
     SQL_NUMERIC,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     Type,
 )
@@ -70,7 +71,7 @@ class SqlFunction:
     parameters: tuple[Kinds, ...] = ()
 
 
-_WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE, BINARY)
+_WANTED = (NUMBER, FLOAT, SYMBOL, BOOL, TIMESTAMP, DATE, BINARY, TIME_OF_DAY)
 
 
 def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:

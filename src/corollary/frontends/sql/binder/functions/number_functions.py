@@ -327,6 +327,8 @@ def _hashed(value: Expression, site: Site) -> tuple[Expression, int]:
             return value, 8
         case Kind.FLOAT32:
             return convert(value, FLOAT), 4
+        case Kind.TIME_OF_DAY:
+            return call("*", (amount_of(value), integer(1000)), NUMBER), 8
         case Kind.DECIMAL:
             return value, 0 if type_.is_long_decimal else 8
         case Kind.SYMBOL | Kind.BINARY:

@@ -16,6 +16,10 @@ from corollary.frontends.sql.binder.functions.text_functions import (
     TEXT_FUNCTIONS,
 )
 from corollary.frontends.sql.binder.functions.time_functions import TIME_FUNCTIONS
+from corollary.frontends.sql.binder.functions.time_of_day_functions import (
+    CLOCK_FUNCTIONS,
+    TIME_OF_DAY_FUNCTIONS,
+)
 from corollary.frontends.sql.binder.values.conversions import sized
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import Expression
@@ -25,6 +29,7 @@ FUNCTIONS: dict[str, SqlFunction] = {
     **TEXT_FUNCTIONS,
     **CODING_FUNCTIONS,
     **TIME_FUNCTIONS,
+    **CLOCK_FUNCTIONS,
     **LIST_FUNCTIONS,
 }
 """The functions of SQL that are more than a functor."""
@@ -158,10 +163,11 @@ def function_call(name: str, arguments: list[Expression], site: Site) -> Express
     is_written = site.name == name
     is_binary = any(each.type.is_binary for each in arguments)
     is_array = any(each.type.is_array for each in arguments)
+    is_time_of_day = any(each.type.is_time_of_day for each in arguments)
     found = (
         BINARY_FUNCTIONS.get(name) if is_binary else ARRAY_FUNCTIONS.get(name) if is_array else None
     )
-    found = found or find_function(name)
+    found = (TIME_OF_DAY_FUNCTIONS.get(name) if is_time_of_day else found) or find_function(name)
     check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):
         known = [each for each in function_names() if each not in INTERNAL]

@@ -18,6 +18,7 @@ from corollary.core.types import (
     Kind,
     Type,
     decimal,
+    interval,
 )
 from corollary.frontends.sql.binder.functions.arguments import (
     SqlFunction,
@@ -126,8 +127,12 @@ PARTS = {
 def date_part(part: str, value: Expression, site: Site) -> Expression:
     """Return `extract(part FROM value)`."""
     name = PARTS.get(part.upper())
+    is_clock = value.type.is_time_of_day
+    if is_clock:
+        value = interval_of(amount_of(value), interval("HOUR TO SECOND"), site.span)
     if name is not None and value.type.is_interval:
-        return interval_part(name.upper().removesuffix("S_WITH_FRACTION"), value, site)
+        field = interval_part(name.upper().removesuffix("S_WITH_FRACTION"), value, site)
+        return sized(field, 32) if is_clock and field.type.is_number else field
     if name is None:
         message = f"`{part}` is not a part of a time that is known here."
         raise site.error("C1306", message, "write YEAR, MONTH, DAY, HOUR, MINUTE, SECOND …")
@@ -191,7 +196,7 @@ def _format(arguments: list[Expression], site: Site) -> Expression:
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
 
 
-def _to_time(result: Type) -> SqlFunction:
+def to_time(result: Type) -> SqlFunction:
     """Return `to_date` or `to_timestamp`, with a pattern or without."""
     functor, parse, parameter = (
         ("parse_date", "parse_day", DAY)
@@ -233,15 +238,20 @@ def _next_day(arguments: list[Expression], site: Site) -> Expression:
     return call("add_days", (day, call("-", (integer(7), passed), NUMBER)), DATE, site.span)
 
 
-def _make_timestamp(arguments: list[Expression], site: Site) -> Expression:
-    """`make_timestamp(year, month, day, hour, minute, seconds, zone)`."""
-    *parts, seconds = arguments[:6]
+def microseconds_of_seconds(seconds: Expression, site: Site) -> Expression:
+    """Return a number of seconds, rounded to six digits after the point, as microseconds."""
     exact = to_decimal(numeric(seconds, site), 6, 16)
     size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
     micros = call("multiply", (exact, size, integer(0)), decimal(23, 0), site.span)
+    return call("to_integer", (micros, integer(64)), NUMBER, site.span)
+
+
+def _make_timestamp(arguments: list[Expression], site: Site) -> Expression:
+    """`make_timestamp(year, month, day, hour, minute, seconds, zone)`."""
+    *parts, seconds = arguments[:6]
     values = [
         *(fitted(each, WHOLE, site) for each in parts),
-        call("to_integer", (micros, integer(64)), NUMBER, site.span),
+        microseconds_of_seconds(seconds, site),
     ]
     found = call("make_timestamp", tuple(values), TIMESTAMP, site.span)
     if len(arguments) == 6:
@@ -275,7 +285,7 @@ def _unix_timestamp(arguments: list[Expression], site: Site) -> Expression:
         raise site.error("C1311", reason, "write the time that it is to count to")
     if arguments[0].type.is_symbol:
         default = ConstantValue("yyyy-MM-dd HH:mm:ss", SYMBOL)
-        arguments = [_to_time(TIMESTAMP).build([*arguments, default][:2], site)]
+        arguments = [to_time(TIMESTAMP).build([*arguments, default][:2], site)]
     moment = fitted(arguments[0], MOMENT, site)
     return call("seconds_between", (ConstantValue(EPOCH, TIMESTAMP), moment), NUMBER, site.span)
 
@@ -287,7 +297,7 @@ def _from_unixtime(arguments: list[Expression], site: Site) -> Expression:
     return _format([moment, *arguments[1:], default][:2], site)
 
 
-def _tried(function: SqlFunction) -> SqlFunction:
+def tried(function: SqlFunction) -> SqlFunction:
     """Return a function that is null where another one has no value."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
@@ -296,7 +306,7 @@ def _tried(function: SqlFunction) -> SqlFunction:
     return SqlFunction(function.least, function.most, build)
 
 
-def _without_zone(function: SqlFunction) -> SqlFunction:
+def without_zone(function: SqlFunction) -> SqlFunction:
     """Return the function whose timestamps have no zone: those in UTC."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
@@ -395,16 +405,16 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "date_part": SqlFunction(2, 2, _date_part),
     "datepart": SqlFunction(2, 2, _date_part),
     "date_format": SqlFunction(2, 2, _format),
-    "to_date": _to_time(DATE),
-    **dict.fromkeys(("to_timestamp", "to_timestamp_ltz"), _to_time(TIMESTAMP)),
-    "try_to_date": _tried(_to_time(DATE)),
-    "try_to_timestamp": _tried(_to_time(TIMESTAMP)),
+    "to_date": to_time(DATE),
+    **dict.fromkeys(("to_timestamp", "to_timestamp_ltz"), to_time(TIMESTAMP)),
+    "try_to_date": tried(to_time(DATE)),
+    "try_to_timestamp": tried(to_time(TIMESTAMP)),
     **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _format)),
     **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), MAKE_TIMESTAMP),
-    **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), _tried(MAKE_TIMESTAMP)),
-    "to_timestamp_ntz": _without_zone(_to_time(TIMESTAMP)),
-    "make_timestamp_ntz": _without_zone(MAKE_TIMESTAMP),
-    "try_make_timestamp_ntz": _without_zone(_tried(MAKE_TIMESTAMP)),
+    **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), tried(MAKE_TIMESTAMP)),
+    "to_timestamp_ntz": without_zone(to_time(TIMESTAMP)),
+    "make_timestamp_ntz": without_zone(MAKE_TIMESTAMP),
+    "try_make_timestamp_ntz": without_zone(tried(MAKE_TIMESTAMP)),
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
     "from_unixtime": SqlFunction(1, 2, _from_unixtime),
     "next_day": SqlFunction(2, 2, _next_day),

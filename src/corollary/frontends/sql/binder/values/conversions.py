@@ -24,6 +24,7 @@ from corollary.core.types import (
     NUMERIC,
     SQL_NUMERIC,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Kind,
@@ -169,7 +170,14 @@ def _read_type(beside: Type) -> Type | None:
             return NUMBER
         case Kind.FLOAT | Kind.FLOAT32 | Kind.DECIMAL:
             return FLOAT
-        case Kind.BOOL | Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.BINARY:
+        case (
+            Kind.BOOL
+            | Kind.DATE
+            | Kind.TIMESTAMP
+            | Kind.TIMESTAMP_NTZ
+            | Kind.BINARY
+            | Kind.TIME_OF_DAY
+        ):
             return beside
         case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
             return None
@@ -463,7 +471,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return _to_float32(expression)
         case Kind.BOOL:
             return _to_bool(expression)
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.TIME_OF_DAY:
             return _to_time(expression, target)
         case Kind.BINARY:
             if kind is Kind.SYMBOL and expression.type.record is None:
@@ -509,13 +517,14 @@ def _cast_members(expression: Expression, target: Type) -> Expression | None:
 
 
 def amount_of(value: Expression) -> Expression:
-    """Return the months or microseconds of an interval."""
+    """Return the months or microseconds of an interval, or those of a time of the day."""
     if isinstance(value, ConstantValue):
         return ConstantValue(to_stored(value.value), NUMBER.with_null(value.type.nullable))
     if isinstance(value, FunctionCall) and value.functor == "to_duration":
         return value.arguments[0]
-    is_months = value.type.logical is Kind.MONTHS
-    return call("to_month_count" if is_months else "to_microseconds", (value,), NUMBER, value.span)
+    functor = "time_to_micros" if value.type.is_time_of_day else "to_microseconds"
+    functor = "to_month_count" if value.type.logical is Kind.MONTHS else functor
+    return call(functor, (value,), NUMBER, value.span)
 
 
 def interval_of(amount: Expression, type_: Type, span: Span | None = None) -> Expression:
@@ -553,15 +562,16 @@ def _to_interval(expression: Expression, target: Type) -> Expression | None:
 
 
 def _last_fields(value: Expression) -> Expression:
-    """Return how many of its last field an interval has, cut off toward zero."""
-    size = integer(SIZES[names_of(value.type.fields)[-1]])
-    return call("/", (amount_of(value), size), NUMBER, value.span)
+    """Return how many of its last field an interval or time has, cut off toward zero."""
+    last = "SECOND" if value.type.is_time_of_day else names_of(value.type.fields)[-1]
+    return call("/", (amount_of(value), integer(SIZES[last])), NUMBER, value.span)
 
 
 _TIME_READERS = {
     Kind.DATE: "parse_day",
     Kind.TIMESTAMP: "parse_moment",
     Kind.TIMESTAMP_NTZ: "parse_local",
+    Kind.TIME_OF_DAY: "parse_time_of_day",
 }
 
 
@@ -575,6 +585,13 @@ def _to_time(expression: Expression, target: Type) -> Expression | None:
         return call("add_seconds", (constant(EPOCH, TIMESTAMP), expression), TIMESTAMP, span)
     if not expression.type.is_time:
         return None
+    if target.is_time_of_day:
+        if expression.type.is_date:
+            return None
+        moment = convert(expression, TIMESTAMP)
+        both = (call("start_of_day", (moment,), TIMESTAMP, span), moment)
+        amount = call("microseconds_between", both, NUMBER, span)
+        return call("time_from_micros", (amount,), TIME_OF_DAY, span)
     if target.is_date:
         return call("to_date", (convert(expression, TIMESTAMP),), DATE, span)
     return convert(expression, result)
@@ -602,7 +619,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             second = call("start_of_second", (expression,), TIMESTAMP, span)
             start = constant(EPOCH, TIMESTAMP)
             found = call("seconds_between", (start, second), NUMBER, span)
-        case Kind.DURATION | Kind.MONTHS:
+        case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY:
             found = _last_fields(expression)
         case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.FLOAT32:
             return None
@@ -639,8 +656,8 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = to_decimal(expression, target.scale, target.precision)
             if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
-        case Kind.DURATION | Kind.MONTHS:
-            if expression.type.fields.endswith("SECOND"):
+        case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY:
+            if expression.type.is_time_of_day or expression.type.fields.endswith("SECOND"):
                 exact = to_decimal(amount_of(expression), 0, NUMBER_DIGITS)
                 both = (exact, constant(Decimal("1000000.0"), decimal(8, 1)), integer(6))
                 return _to_fitting_decimal(call("divide", both, decimal(25, 6), span), target)

@@ -19,6 +19,7 @@ from corollary.core.types import (
     MONTHS,
     NUMBER,
     SQL_NUMERIC,
+    TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     Kind,
@@ -40,6 +41,7 @@ from corollary.frontends.sql.binder.values.conversions import (
 from corollary.frontends.sql.binder.values.operators import (
     SIGNS,
     Site,
+    aligned,
     arithmetic,
     mismatch,
     negative,
@@ -145,6 +147,10 @@ def combine(sign: str, left: Expression, right: Expression, site: Site) -> Expre
         right = right.as_type(left.type)  # as PostgreSQL does, which has no days without a type
     if left.type.is_interval or right.type.is_interval:
         return _with_interval(sign, left, right, site)
+    common = wider(left.type, right.type)
+    if sign == "-" and common is not None and common.is_time_of_day:
+        both = [amount_of(each) for each in aligned((left, right), site, SIGNS[sign])]
+        return _sum(sign, both[0], both[1], interval("HOUR TO SECOND"), site)
     if sign in "+-" and left.type.is_time:
         return (
             _difference(left, right, site) if right.type.is_time else _days(sign, left, right, site)
@@ -230,6 +236,10 @@ def moved(value: Expression, step: Expression, is_minus: bool, site: Site) -> Ex
     if value.type.is_timestamp_ntz:
         found = moved(convert(value, TIMESTAMP), step, is_minus, site)
         return convert(found, TIMESTAMP_NTZ)
+    if value.type.is_time_of_day and step.type.logical is not MONTHS.logical:
+        amounts = (amount_of(value), amount_of(step))
+        found = call("-" if is_minus else "+", amounts, NUMBER, site.span)
+        return call("time_from_micros", (found,), TIME_OF_DAY, site.span)
     if is_untyped(value):
         value = convert(value, TIMESTAMP)
     if value.type.is_symbol:

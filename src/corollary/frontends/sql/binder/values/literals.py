@@ -1,14 +1,14 @@
 """Literals: numbers, texts, dates, timestamps; and values that are given for parameters."""
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 
 from sqlglot import exp
 
 from corollary.core.logic import Value
-from corollary.core.spark_times import BLANKS, read_day, read_local, read_moment
+from corollary.core.spark_times import BLANKS, read_day, read_local, read_moment, read_time_of_day
 from corollary.core.types import (
     BINARY,
     BOOL,
@@ -19,6 +19,7 @@ from corollary.core.types import (
     NUMBER,
     NUMBER_RANGE,
     SYMBOL,
+    TIME_OF_DAY,
     TIMESTAMP,
     Kind,
     Type,
@@ -89,13 +90,15 @@ def binary_literal(text: str, node: exp.Expr, session: BindingSession) -> Consta
     return ConstantValue(value, BINARY, session.span(node))
 
 
-def read_time(text: str, type_: Type) -> date | None:
-    """Return the date or timestamp of a text in Spark's manner; None if it is none.
+def read_time(text: str, type_: Type) -> date | time | None:
+    """Return the date, timestamp or time of a text in Spark's manner; None if it is none.
 
     >>> read_time("2026-1-5", DATE), read_time("2026-02-30", DATE)
     (datetime.date(2026, 1, 5), None)
     """
     try:
+        if type_.is_time_of_day:
+            return read_time_of_day(text)
         read = read_local if type_.is_timestamp_ntz else read_moment
         return (read_day if type_.is_date else read)(text.strip(BLANKS))
     except (ValueError, OverflowError):
@@ -109,7 +112,7 @@ def read_value(text: str, type_: Type) -> Value:
     (7, None, 7.5)
     """
     match type_.logical_kind:
-        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+        case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.TIME_OF_DAY:
             return read_time(text, type_)
         case Kind.NUMBER if _SIGNED.fullmatch(text.strip()) and text.strip().lstrip("+-").isdigit():
             value = int(text)
@@ -147,6 +150,8 @@ def value_literal(value: object, span: Span | None) -> Expression | None:
             return ConstantValue(at.astimezone(UTC), TIMESTAMP, span)
         case date():
             return ConstantValue(value, DATE, span)
+        case time() if value.tzinfo is None:
+            return ConstantValue(value, TIME_OF_DAY, span)
         case timedelta():
             return ConstantValue(value, DURATION, span) if is_value(value, DURATION) else None
         case _:

@@ -293,6 +293,7 @@ def _read_text(text: Expression, beside: Expression, site: Site) -> Expression:
 EXAMPLES = {
     Kind.DATE: "DATE '2026-11-16'",
     Kind.TIMESTAMP: "TIMESTAMP '2026-11-16 08:00:00'",
+    Kind.TIME_OF_DAY: "TIME '08:00:00'",
     Kind.NUMBER: "7",
     Kind.FLOAT: "1.5",
 }
