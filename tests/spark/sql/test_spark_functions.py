@@ -133,8 +133,8 @@ LAMBDAS = (
     *("array_sort(array(s, t, u, s), (v, w) -> length(v) - length(w))",),
     *("transform(array(array(i, j), array(k)), v -> filter(v, w -> w > i AND size(v) > 1))",),
     *("transform(array(i, j), v -> aggregate(array(v, k), 0L, (acc, w) -> acc + v * w))",),
-    *("transform(array(struct(i AS a, s AS b)), v -> struct(v.b, v.a AS c, v.a = k AS d))",),
-    *("array_sort(array(struct(i), struct(j)), (v, w) -> CASE WHEN v < w THEN -1 ELSE 1 END)",),
+    "CAST(transform(array(struct(i AS a, s)), v -> struct(v.s, v.a AS c, v.a = k)) AS STRING)",
+    "CAST(array_sort(transform(array(i, j), v -> (v, 1)), (v, w) -> IF(v < w, -1, 1)) AS STRING)",
     *("transform(array(i, j), v -> CASE WHEN v > 0 THEN k DIV v END)", "transform(array(s), i)"),
 )
 ARRAYS = ("array(i, j, NULL, i)", "array(s, t, u, s)", "array(x, y, z)", "array(p, q)")
