@@ -166,3 +166,9 @@ FROM t |> WHERE k < 3 |> SELECT k, a |> PIVOT (sum(k) FOR a IN (1, 2))
 
 FROM t |> SAMPLE 10
 -- error C1300
+
+-- a named window gets an order and a frame where it is used
+SELECT k, rank() OVER (w ORDER BY k DESC) AS r, count(*) OVER (w ORDER BY k RANGE 1 PRECEDING) AS c FROM t WINDOW w AS (PARTITION BY b)
+-- = 1 | 2 | 1
+-- = 2 | 1 | 1
+-- = 3 | 1 | 1

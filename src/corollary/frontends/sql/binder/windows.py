@@ -338,7 +338,10 @@ def _window(context: ExpressionContext, node: exp.Window) -> _Window:
     if partition or (order and base[1]) or (spec and base[2]):
         message = f"The window `{alias.name}` has this part already."
         raise session.error("C1316", message, node, "write the whole window")
-    return base[0], *(_framed(context, spec, order or base[1]) if spec else (base[1:]))
+    order = order or base[1]
+    if spec is None:
+        return base[0], order, base[2]
+    return base[0], *_framed(context, spec, order)
 
 
 def _order(context: ExpressionContext, node: exp.Order | None) -> tuple[OrderItem, ...]:
