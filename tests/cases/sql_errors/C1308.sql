@@ -23,3 +23,5 @@ select struct(a, k as A) from t
 select cast(struct(a) as struct<x: int, y: int>) from t
 
 select cast(struct(a) as struct<x: int not null>) from t
+
+select to_json(k) from t

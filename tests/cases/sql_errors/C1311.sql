@@ -29,3 +29,7 @@ select time_bucket(interval 1 month, ts, ts) from t
 select assert_true(k > 0) from t
 
 select to_char(k, '999') from t
+
+select to_json(array(make_dt_interval(k))) from t
+
+select from_json(s, 'a INT') from t

@@ -77,3 +77,5 @@ select to_number(s, '9'), try_to_number(s, 'S$0,999.99') from t
 select transform(array(k), x -> x + k), transform(array(s), (x, i) -> concat(x, i)), filter(array(k), x -> x > 1), exists(array(k), x -> x > 1), forall(array(k), x -> x > 1), zip_with(array(k), array(s), (x, y) -> y), aggregate(array(k), 0L, (acc, x) -> acc + x, acc -> acc / 2), reduce(array(s), '', (acc, x) -> concat(acc, x)), array_sort(array(s), (x, y) -> length(x) - length(y)) from t
 
 select to_time(s), to_time(s, 'HH:mm'), try_to_time(s), make_time(k, 5, m), time_diff('HOUR', '8:05', to_time(s)), time_trunc('MINUTE', to_time(s)), time_from_seconds(m), time_from_millis(k), time_from_micros(k), time_to_seconds(to_time(s)), time_to_millis(to_time(s)), time_to_micros(to_time(s)), hour(to_time(s)), second(time'08:05:07'), make_timestamp(d, to_time(s)), extract(second from to_time(s)), cast(f as float) + 1.5F from t
+
+select to_json(array(k)), to_json(struct(k, s)) from t

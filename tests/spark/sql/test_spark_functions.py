@@ -93,6 +93,8 @@ CALLS = [
         for name in ("", "try_")
         for each in ("S99.99", "99,999,999,999PR", "000", "9G999D00MI")
     ),
+    *("to_json(array(i, NULL, j))", "to_json(array(array(p, q)))"),
+    "to_json(named_struct('a', s, 'b', i, 'c', p, 'd', a, 'e', d, 'f', v, 'g', array(t, u)))",
     *(f"regexp_extract_all(s, '{each})" for each in ("([a-z])(.)?', 2", "[a-z]+', 0", "(b)'")),
     *(f"time_bucket(INTERVAL {size}, v)" for size in ("7 HOURS", "5 MONTHS", "90 DAYS", "1 YEAR")),
     "time_bucket(INTERVAL 11 MINUTES, v, TIMESTAMP '2000-01-01 00:00:07')",

@@ -36,3 +36,7 @@ CREATE VIEW collected AS SELECT a, size(collect_list(b)) AS n, get(collect_list(
 -- groups of arrays, and their order
 -- duckdb: SELECT COUNT(*) AS n, MAX(k) AS m, a IS NULL AND b IS NULL AS x FROM t GROUP BY a, b
 CREATE VIEW groups_of_arrays AS SELECT COUNT(*) AS n, MAX(k) AS m, MIN(array(a, b)) <=> array(CAST(NULL AS INT), NULL) AS x FROM t GROUP BY array(a, b);
+
+-- texts of times
+-- duckdb: SELECT id, '[' || coalesce(CAST("at" AS VARCHAR), 'null') || ', null]' AS x FROM item
+CREATE VIEW texts_of_times AS SELECT id, CAST(array(at, NULL) AS STRING) AS x FROM item;

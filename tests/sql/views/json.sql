@@ -2,7 +2,7 @@
 -- not sqlite: other functions
 
 -- values at paths
--- duckdb: SELECT k, CAST(a AS STRING) AS x, s AS y, CASE WHEN b IS NOT NULL THEN '[' || b || ',0]' END AS z, CAST(b AS STRING) AS w FROM t WHERE s IS NOT NULL
+-- duckdb: SELECT one.k, CAST(two.a AS STRING) AS x, two.s AS y, '[' || two.b || ',0]' AS z, CAST(two.b AS STRING) AS w FROM t AS one LEFT JOIN t AS two ON two.k = one.k AND two.s IS NOT NULL
 CREATE VIEW values_at_paths AS SELECT k, get_json_object(j, '$.a') AS x, get_json_object(j, '$.s') AS y, get_json_object(j, '$.b') AS z, get_json_object(j, '$.b[0]') AS w FROM (SELECT k, concat('{"a":', coalesce(CAST(a AS STRING), 'null'), ', "s": "', s, '", "b": ', coalesce(concat('[', b, ', 0]'), 'null'), '}') AS j FROM t);
 
 -- lengths and names
@@ -16,3 +16,7 @@ CREATE VIEW fields AS SELECT k, x, y FROM t LATERAL VIEW json_tuple(concat('{"a"
 -- groups
 -- duckdb: SELECT s AS x, COUNT(*) AS n FROM t WHERE s IS NOT NULL GROUP BY s
 CREATE VIEW groups_of_fields AS SELECT get_json_object(concat('{"s":"', s, '"}'), '$.s') AS x, COUNT(*) AS n FROM t WHERE s IS NOT NULL GROUP BY 1;
+
+-- arrays and structs as JSON
+-- duckdb: SELECT k, CAST(to_json([a, b]) AS STRING) AS x, CASE WHEN s IS NULL THEN '{}' ELSE CAST(to_json({'s': s}) AS STRING) END AS y FROM t
+CREATE VIEW values_as_json AS SELECT k, to_json(array(a, b)) AS x, to_json(struct(s)) AS y FROM t;

@@ -340,3 +340,9 @@ def json_texts() -> Iterable[FunctorSpec]:
         "json_tuple(s: symbol, name: symbol, …) -> [symbol]",
         "the fields of an object as texts; null if it is none",
     )
+    yield define(
+        "to_json(x: array|struct) -> symbol",
+        "a text of JSON; fields that are null are left out",
+        section="JSON",
+        sql_names="to_json",
+    )

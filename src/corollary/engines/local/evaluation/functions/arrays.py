@@ -59,6 +59,7 @@ SIZE_MAX = 2**31 - 16
 """The maximum number of elements of an array that is made by a number, as in Spark."""
 
 _NOTHING, _END = text_scalar(""), text_scalar(END)
+_NO_TEXT = pa.nulls(1, pa.large_string())[0]
 
 
 def pieces_of(values: Any, nulls: Mask | None, type_: Type) -> Texts:
@@ -454,23 +455,44 @@ def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     return spread_rows(Texts(joined), rows), []
 
 
-def show_nested(texts: Texts, type_: Type, show: Callable[..., Texts]) -> Texts:
-    """Return arrays as `[1, null, a]` and structs as `{1, a}`, given what shows their members."""
+def show_nested(
+    texts: Texts, type_: Type, show: Callable[..., Texts], names: Sequence[str] | None = None
+) -> Texts:
+    """Return arrays and structs as texts, given what shows their members.
 
-    def shown(pieces: pa.Array, member: Type) -> pa.Array:
+    Args:
+        texts: what is stored of them.
+        type_: that of an array or a struct.
+        show: shows values of a type.
+        names: what is written before the fields of structs, of which null is left out then;
+            without it, they are as in `[1, null, a]` and `{1, a}`.
+    """
+    between, null = text_scalar(", " if names is None else ","), text_scalar("null")
+
+    def shown(pieces: pa.Array, member: Type, null: pa.Scalar) -> pa.Array:
         values, nulls = values_of(pieces, member)
-        found = show(values, member).array
-        return found if nulls is None else pc.if_else(bool_array(nulls), text_scalar("null"), found)
+        if nulls is None:
+            return show(values, member).array
+        values = native.scatter_values(values[~nulls], ~nulls)
+        return pc.if_else(bool_array(nulls), null, show(values, member).array)
 
     first, last = "[]" if type_.is_array else "{}"
     if type_.element is not None:
         offsets, pieces = split_pieces(texts.array)
-        lists = offsets, shown(pieces, type_.element)
-        joined = join_texts(lists, text_scalar(", "), None)
+        joined = join_texts((offsets, shown(pieces, type_.element, null)), between, None)
     else:
-        fields = split_fields(texts.array, len(type_.members))
-        found = [shown(each, inner) for each, (_, inner) in zip(fields, type_.members, strict=True)]
-        joined = pc.binary_join_element_wise(*found, text_scalar(", "))
+        fields = zip(split_fields(texts.array, len(type_.members)), type_.members, strict=True)
+        if names is None:
+            found = [shown(each, inner, null) for each, (_, inner) in fields]
+            joined = pc.binary_join_element_wise(*found, between)
+        else:
+            ended = [
+                pc.binary_join_element_wise(
+                    text_scalar(name), shown(each, inner, _NO_TEXT), between, _NOTHING
+                ).fill_null(_NOTHING)
+                for name, (each, (_, inner)) in zip(names, fields, strict=True)
+            ]
+            joined = pc.utf8_rtrim(pc.binary_join_element_wise(*ended, _NOTHING), between.as_py())
     return Texts(
         pc.binary_join_element_wise(text_scalar(first), joined, text_scalar(last), _NOTHING)
     )

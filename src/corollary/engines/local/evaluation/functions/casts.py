@@ -164,7 +164,8 @@ def _without_zeros(text: str) -> str:
     return text.rstrip("0") if "." in text else text
 
 
-def _show_value(value: Any, type_: Type) -> str:
+def show_value(value: Any, type_: Type) -> str:
+    """Return a native value as a text."""
     if type_.is_time_of_day:
         return _without_zeros(native.to_python(value, type_).isoformat())
     if type_.is_float32:
@@ -190,7 +191,7 @@ def _show(operands: list[Operand], type_: Type) -> Result:
             return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []
         case _:
             (found,), rows = distinct_rows([values])
-            return spread_rows(Texts.of([_show_value(each, source) for each in found]), rows), []
+            return spread_rows(Texts.of([show_value(each, source) for each in found]), rows), []
 
 
 def _within_bounds(operands: list[Operand], type_: Type) -> Result:

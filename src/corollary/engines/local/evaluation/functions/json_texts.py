@@ -11,18 +11,27 @@ single quotes and have control characters. A value is a list, a tuple of pairs f
 import json
 import re
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 from unicodedata import category
 
+from corollary.core.types import Kind, Type
 from corollary.core.values import is_encodable
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
-from corollary.engines.local.evaluation.functions.arrays import each_list
-from corollary.engines.local.evaluation.functions.casts import show_float
+from corollary.engines.local.evaluation.functions.arrays import each_list, show_nested
+from corollary.engines.local.evaluation.functions.casts import show_float, show_value
 from corollary.engines.local.evaluation.functions.text_parts import each_row
-from corollary.engines.local.evaluation.text_functions import NoValueError
+from corollary.engines.local.evaluation.text_functions import (
+    NoValueError,
+    distinct_rows,
+    spread_rows,
+)
+from corollary.engines.local.values import native
+from corollary.engines.local.values.texts import Texts
 
 DEPTH_MAX = 1000
 DIGITS_MAX = 1000
@@ -321,7 +330,42 @@ def _read(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+# --- values as JSON ---------------------------------------------------------------------------
+
+
+def _written(values: Any, type_: Type) -> Texts:
+    """Return values of a type as JSON."""
+    if type_.members:
+        names = [f"{write_json(name, _SPECIAL)}:" for name, _ in type_.members]
+        return show_nested(values, type_, _written, names)
+    (found,), rows = distinct_rows([values])
+    texts: Texts = spread_rows(Texts.of([_write_value(each, type_) for each in found]), rows)
+    return texts
+
+
+def _write_value(stored: Any, type_: Type) -> str:
+    value = native.to_python(stored, type_)
+    match type_.logical_kind:
+        case Kind.SYMBOL:
+            text = value
+        case Kind.BINARY:
+            text = b64encode(value).decode()
+        case Kind.FLOAT | Kind.FLOAT32 if isfinite(value):
+            return show_value(stored, type_)
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+            moment = value.replace(tzinfo=None).isoformat("T", "milliseconds")
+            text = moment if type_.is_timestamp_ntz else f"{moment}Z"
+        case Kind.BOOL:
+            return "true" if value else "false"
+        case Kind.NUMBER | Kind.UNSIGNED | Kind.DECIMAL:
+            return str(value)
+        case _:
+            text = show_value(stored, type_)
+    return write_json(text, _SPECIAL)
+
+
 JSON_FUNCTIONS: dict[str, Callable[[list[Operand], Any], Result]] = {
+    "to_json": lambda operands, _: (_written(*operands[0]), []),
     "get_json_object": each_row(_read(_get)),
     "json_array_length": each_row(_read(_length)),
     "json_object_keys": each_list(_read(_keys)),

@@ -91,6 +91,21 @@ def _sequence(arguments: list[Expression], site: Site) -> Expression:
     return call("sequence", tuple(numbers), array_of(NUMBER), site.span)
 
 
+def _to_json(arguments: list[Expression], site: Site) -> Expression:
+    (value,) = arguments
+    if not value.type.members:
+        message = "`to_json` takes an array or a struct."
+        raise site.error("C1308", message, "write `to_json(struct(x))`")
+    if _has_interval(value.type):
+        message = "`to_json` of intervals is refused: what is inside has no fields here."
+        raise site.error("C1311", message, "cast them to STRING before")
+    return call("to_json", (value,), SYMBOL, site.span)
+
+
+def _has_interval(type_: Type) -> bool:
+    return type_.is_interval or any(_has_interval(each) for _, each in type_.members)
+
+
 def element_of(array: Expression, number: Expression, site: Site) -> Expression:
     """Return `array[number]`."""
     return shaped_call(FUNCTORS["element"], [array, number], site)
@@ -112,6 +127,7 @@ LIST_FUNCTIONS: dict[str, SqlFunction] = {
     "sort_array": SqlFunction(1, 2, _sort),
     "sequence": SqlFunction(2, 3, _sequence),
     "split": with_default("split", integer(-1)),
+    "to_json": SqlFunction(1, 1, _to_json),
     "json_tuple": function_of_arrays(FUNCTORS["json_tuple"]),
 }
 """The functions on arrays, by their names in Spark."""

@@ -97,6 +97,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "collate": ("compares texts as a language does", "compare `lower(x)`, or keep a sort key"),
     "collect_union": ("would be a set of elements", "use `collect_set` of an `explode`"),
     "counter_diff": ("is a difference to the row before", "use `x - lag(x) OVER (…)`"),
+    "from_json": (
+        "reads what does not fit in ways of its own",
+        "use `get_json_object` or `json_tuple`, and a cast",
+    ),
     "measure": ("is of metric views, which are not known here", "write the aggregate"),
     "sentences": ("depends on a language", "use `split`"),
     "timestamp_nanos": ("has parts that no timestamp here has", "use `timestamp_micros`"),
