@@ -172,3 +172,7 @@ SELECT k, rank() OVER (w ORDER BY k DESC) AS r, count(*) OVER (w ORDER BY k RANG
 -- = 1 | 2 | 1
 -- = 2 | 1 | 1
 -- = 3 | 1 | 1
+
+-- numbers in texts as Java reads them
+SELECT CAST('1.5f' AS DOUBLE) AS x, CAST('0x1p3' AS DOUBLE) AS y, TRY_CAST('1.5ff' AS DOUBLE) AS z, CAST('2D' AS FLOAT) AS w
+-- = 1.5 | 8.0 | NULL | 2.0

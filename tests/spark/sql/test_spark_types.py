@@ -69,7 +69,17 @@ ROWS = [
     (5, 7, "12", date(2000, 1, 1), Decimal("12345678.90"), -0.125, moment(1900, 3, 1, 12), True),
 ]
 SCHEMA = "k bigint, a bigint, s string, d date, m decimal(12,2), f double, ts timestamp, b boolean"
-TYPES = ("tinyint", "bigint", "double", "decimal(5, 2)", "boolean", "date", "timestamp")
+TYPES = (
+    "tinyint",
+    "bigint",
+    "double",
+    "float",
+    "time",
+    "decimal(5, 2)",
+    "boolean",
+    "date",
+    "timestamp",
+)
 TEXTS = (
     *(
         "s",
@@ -89,6 +99,9 @@ TEXTS = (
         "'2026-01-05 08:00:00.123+02:00'",
         "'2026-01-05T8:5'",
         "'NaN'",
+        "'1.5f'",
+        "'2D'",
+        "'0x1p3'",
         "''",
     ),
 )

@@ -176,7 +176,8 @@ def casts() -> Iterable[FunctorSpec]:
     )
     yield base(
         "parse_float(s: symbol) -> float",
-        "a `float`: `1e5`, `.5`, `inf`, `NaN`; a number that is too large is infinite",
+        "a `float`: `1e5`, `.5`, `1.5f`, `0x1p3`, `inf`, `NaN`; a number that is too large is"
+        " infinite",
     )
     yield base(
         "parse_float32(s: symbol) -> float32", "a `float32`, rounded once from the digits of a text"

@@ -45,6 +45,9 @@ DECIMAL_EXPONENT_MAX = 999
 
 _INTEGER = re.compile("[+-]?[0-9]+")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEXADECIMAL = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
+)
 _SPECIAL = re.compile("[+-]?(?:inf|infinity|nan)", re.IGNORECASE | re.ASCII)
 _BOOLS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
@@ -65,7 +68,13 @@ def _integer(text: str) -> int:
 
 
 def _float(text: str, read: Callable[[str], float] = float) -> float:
-    if not _FLOAT.fullmatch(text) and not _SPECIAL.fullmatch(text):
+    # Java takes `1.5f` and `0x1.8p0`, too.
+    number = text[:-1] if text[-1:].lower() in ("f", "d") else text
+    if _FLOAT.fullmatch(number):
+        return read(number)
+    if _HEXADECIMAL.fullmatch(number):
+        return read(repr(float.fromhex(number)))
+    if not _SPECIAL.fullmatch(text):
         raise ValueError
     return read(text)
 
