@@ -21,7 +21,7 @@ from support.sql.summaries import constructs_tables, corpus_table
 
 DOCS = REPOSITORY / "docs"
 FUNCTORS = ("numbers", "logic", "base text", "text", "binary", "conversions", "casts")
-FUNCTORS += ("times", "clocks", "arrays", "structs", "lambdas", "JSON")
+FUNCTORS += ("times", "clocks", "arrays", "structs", "maps", "lambdas", "JSON")
 TABLES: dict[tuple[str, str], Callable[[], list[str]]] = {
     ("architecture.md", "packages"): architecture.packages_table,
     ("architecture.md", "checks"): architecture.checks_table,

@@ -9,6 +9,7 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import NUMERIC, PRIMITIVES, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES as SQL_AGGREGATES
 from corollary.frontends.sql.binder.functions import table
+from corollary.frontends.sql.binder.generators import EXPLODED
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
 from corollary.sqlgen.dialect import SqlDialect
@@ -39,7 +40,7 @@ def _kinds_text(kinds: Kinds) -> str:
         return "everything"
     words = ["numeric types"] if kinds >= NUMERIC else []
     rest = kinds - NUMERIC if words else kinds
-    kinds = (*PRIMITIVES, Kind.ARRAY, Kind.STRUCT)
+    kinds = (*PRIMITIVES, Kind.ARRAY, Kind.STRUCT, Kind.MAP)
     return ", ".join([*words, *(str(kind) for kind in kinds if kind in rest)])
 
 
@@ -89,6 +90,7 @@ WRITTEN = {
     "binary values": "`X'617A'` `||`",
     "arrays": "`a[0]`; `x -> …`",
     "structs": "`(x, y)` `s.a` `s.*` `inline`",
+    "maps": "`m[k]` `m.k` `explode`",
     "dates": "`extract(… FROM …)`; `+` and `-` with literals such as `INTERVAL 3 DAYS`",
     "times of the day": "`TIME'08:05:00'`; `extract`, `+`, `-`",
     "casts": "`CAST` `TRY_CAST` `x::type`",
@@ -117,10 +119,11 @@ def sql_functions_table() -> list[str]:
         - _sql_names("JSON")
         - {"json_tuple"},
         "structs": OF_STRUCTS,
+        "maps": {*table.MAP_FUNCTIONS, *table.FUNCTIONS_OF_MAPS},
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "times of the day": {*table.CLOCK_FUNCTIONS, *table.TIME_OF_DAY_FUNCTIONS},
         "casts": casts,
-        "aggregates": {*SQL_AGGREGATES, *special - casts - times - OF_STRUCTS},
+        "aggregates": {*SQL_AGGREGATES, *special - casts - times - OF_STRUCTS - {EXPLODED}},
         "windows": WINDOW_FUNCTIONS,
     }
     shown = {name for group in groups.values() for name in group}

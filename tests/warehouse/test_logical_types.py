@@ -281,6 +281,57 @@ def test_times_of_the_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert shown == ["08:05:00", None, "00:00:00", "23:59:59.999999", "12:00:00.5"]
 
 
+MAPS = [
+    (1, (("a", 1), ("b", None))),
+    (2, None),
+    (3, ()),
+    (4, (("", 2**62), ("a\x01", -1))),
+    (5, (("a", 1), ("b", None))),
+]
+
+
+def test_maps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    keys, values = map(list, zip(*MAPS, strict=True))
+    turned = [each and each[::-1] for each in values]  # the order of entries does not matter
+    table = pa.table({"k": keys, "b": pa.array(turned, pa.map_(pa.string(), pa.int64()))})
+    pq.write_table(table, "p.parquet")
+    write_deltalake("d", table)
+    given = [None if each is None else dict(each) for each in turned]
+    lines = [json.dumps({"k": k, "b": b}) for k, b in zip(keys, given, strict=True)]
+    Path("j.jsonl").write_text("\n".join(lines))
+    quoted = ("" if b is None else json.dumps(b).replace('"', '""') for b in given)
+    pairs = zip(keys, quoted, strict=True)
+    Path("c.csv").write_text("k,b\n" + "".join(f'{k},"{b}"\n' for k, b in pairs))
+    Path("program.dl").write_text(PROGRAM.replace("binary", "{symbol -> number}"))
+    with corollary.open("w", engine="local") as database:
+        database.run("program.dl")
+        for name in "pdjc":
+            assert sorted(database.relation(name).rows()) == MAPS, name
+        with database.transaction() as transaction:
+            transaction.insert("p", [(6, {"y": 1, "x": None}), (7, [("z", 1)])])
+        assert ((("x", None), ("y", 1)), 6) in database.relation("v").rows()
+        with database.transaction() as transaction:
+            transaction.delete("p", [(6, (("y", 1), ("x", None))), (7, {"z": 1})])
+        for wrong in ({1: 1}, {"a": "x"}, [("a", 1), ("a", 2)], [(None, 1)]):
+            refused = pytest.raises(InputError, match="which is a")
+            with refused, database.transaction() as transaction:
+                transaction.insert("p", [(6, wrong)])
+        twice = pa.table({"k": [6], "b": pa.array([[("a", 1), ("a", 2)]], table["b"].type)})
+        with pytest.raises(InputError, match="a key twice"), database.transaction() as transaction:
+            transaction.insert("p", twice)
+        database.publish()
+    found = DeltaTable("w/tables/v").to_pyarrow_table().to_pylist()
+    sorted_maps = [(k, None if each is None else list(each)) for k, each in MAPS]
+    assert sorted((each["k"], each["b"]) for each in found) == sorted_maps
+    with corollary.open("w") as database:
+        assert sorted(database.relation("p").rows()) == MAPS
+        question = "SELECT count(DISTINCT b), max(b.a), sum(size(b)) FROM p"
+        assert database.sql(question).rows() == [(3, 1, 6)]
+    column = encode_column(pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())), 0, "UTC")
+    assert column.data.tobytes() == b'{"a": 1}'
+
+
 LOCAL_TIMES = [
     (1, datetime.fromisoformat("2026-01-31T08:05:07.25")),
     (2, None),

@@ -17,6 +17,7 @@
 | time_of_day                | time64(us)                | time                            |
 | [T]                        | list                      | tuple                           |
 | {a: T, b: U}               | struct                    | tuple                           |
+| {K -> V}                   | map                       | tuple of pairs, in order of key |
 """
 
 import math
@@ -36,6 +37,7 @@ from corollary.core.arrow_buffers import (
     fixed_values,
     index_array,
     list_array,
+    map_array,
     null_mask,
     python_array,
     string_array,
@@ -43,13 +45,16 @@ from corollary.core.arrow_buffers import (
 from corollary.core.logic import Value
 from corollary.core.program import Relation
 from corollary.core.records.arrays import (
+    Offsets,
     contents,
     from_pieces,
     hex_bytes,
     hex_digits,
+    join_entries,
     join_fields,
     join_pieces,
     offsets_of,
+    split_entries,
     split_fields,
     split_pieces,
     to_pieces,
@@ -83,6 +88,8 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.list_(arrow_type(type_.element))
         case "struct":
             return pa.struct([(each, arrow_type(inner)) for each, inner in type_.members])
+        case "map":
+            return pa.map_(*(arrow_type(inner) for _, inner in type_.members))
         case name:
             return pa.type_for_alias(name)
 
@@ -174,22 +181,29 @@ def to_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
 
 
 def comparable_column(column: ArrowColumn) -> ArrowColumn:
-    r"""Return lists, structs and bytes as texts in their order, as they are stored, and others.
+    r"""Return nested values and bytes as texts, as they are stored, and others as they are.
 
     >>> comparable_column(pa.chunked_array([[[], ["b"], ["a", None]]])).to_pylist()
     ['', '"b\x01', '"a\x01\x01']
     """
     if not is_compared_as_text(column.type):
         return column
-    is_struct = pa.types.is_struct(column.type)
-    convert = _from_lists if _is_list(column.type) else _from_structs if is_struct else _from_bytes
+    convert = (
+        _from_lists
+        if _is_list(column.type)
+        else _from_structs
+        if pa.types.is_struct(column.type)
+        else _from_maps
+        if pa.types.is_map(column.type)
+        else _from_bytes
+    )
     if isinstance(column, pa.Array):
         return convert(column)
     return pa.chunked_array([convert(each) for each in column.chunks], pa.large_string())
 
 
 def is_compared_as_text(type_: pa.DataType) -> bool:
-    """Whether Arrow does not order values of a type as we do: lists, structs and bytes."""
+    """Whether Arrow does not order values of a type as we do: nested ones and bytes."""
     return bool(
         pa.types.is_nested(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     )
@@ -241,6 +255,8 @@ def from_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
         return pa.chunked_array(chunks, arrow_type(type_))
     if type_.is_binary:
         return _to_bytes(column)
+    if type_.is_map:
+        return _to_maps(column, type_)
     return _to_lists(column, type_) if type_.is_array else _to_structs(column, type_)
 
 
@@ -253,6 +269,31 @@ def _from_lists(lists: pa.Array) -> pa.Array:
     pieces = to_pieces(comparable_column(lists.flatten()))
     texts = join_pieces(offsets_of(fixed_values(sizes, np.int64)), pieces)
     return pc.if_else(lists.is_valid(), texts, _NO_TEXT) if lists.null_count else texts
+
+
+def entries_of(maps: pa.Array) -> tuple[Offsets, pa.Array, pa.Array]:
+    """Return where the entries of each map of Arrow begin, and their keys and values."""
+    key, value = maps.type.key_field, maps.type.item_field
+    lists = maps.cast(pa.large_list(pa.struct([("key", key.type), ("value", value.type)])))
+    sizes = pc.list_value_length(lists).fill_null(0)
+    return offsets_of(fixed_values(sizes, np.int64)), *lists.flatten().flatten()
+
+
+def _from_maps(maps: pa.Array) -> pa.Array:
+    offsets, *members = entries_of(maps)
+    keys, values = (to_pieces(comparable_column(each)) for each in members)
+    texts = join_entries(offsets, keys, values)
+    return pc.if_else(maps.is_valid(), texts, _NO_TEXT) if maps.null_count else texts
+
+
+def _to_maps(texts: pa.Array, type_: Type) -> pa.Array:
+    nulls = null_mask(texts)
+    offsets, *pieces = split_entries(texts.cast(pa.large_string()).fill_null(""))
+    keys, values = (
+        from_stored_column(from_pieces(each, arrow_type(inner.stored)), inner)
+        for each, (_, inner) in zip(pieces, type_.members, strict=True)
+    )
+    return map_array(offsets, keys, values, nulls)
 
 
 def _from_structs(structs: pa.Array) -> pa.Array:
@@ -510,6 +551,16 @@ def _to_rows(structs: pa.Array) -> list[Value]:
     return [row if is_one else None for row, is_one in zip(rows, is_valid, strict=True)]
 
 
+def _to_pairs(maps: pa.Array) -> list[Value]:
+    offsets, *members = entries_of(maps)
+    pairs = list(
+        zip(*(_to_python_column(pa.chunked_array([each])) for each in members), strict=True)
+    )
+    is_valid = maps.is_valid().to_pylist()
+    bounds = zip(offsets[:-1].tolist(), offsets[1:].tolist(), is_valid, strict=True)
+    return [tuple(pairs[start:end]) if is_one else None for start, end, is_one in bounds]
+
+
 def _is_float(array: pa.Array | pa.ChunkedArray) -> bool:
     return bool(pa.types.is_floating(array.type))
 
@@ -519,6 +570,8 @@ def _to_python_column(column: pa.ChunkedArray) -> list[Value]:
         return [each for chunk in column.chunks for each in _to_tuples(chunk)]
     if pa.types.is_struct(column.type):
         return [each for chunk in column.chunks for each in _to_rows(chunk)]
+    if pa.types.is_map(column.type):
+        return [each for chunk in column.chunks for each in _to_pairs(chunk)]
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         # Arrow names the zone by a ZoneInfo, which is equal to datetime.UTC but not the same.
         return [value for chunk in column.chunks for value in _to_datetimes(chunk)]

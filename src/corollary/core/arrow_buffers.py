@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.values import field_values, to_stored, unscaled_integer
+from corollary.core.values import field_values, pairs_of, to_stored, unscaled_integer
 
 Mask = npt.NDArray[np.bool_]
 
@@ -99,6 +99,14 @@ def python_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
         ends = accumulate((len(value or ()) for value in values), initial=0)
         inner = python_array([each for value in present for each in value], type_.value_type)
         return list_array(np.fromiter(ends, np.int64), inner, nulls).cast(type_)
+    if pa.types.is_map(type_):
+        maps = [pairs_of(value or ()) for value in values]
+        starts = np.fromiter(accumulate(map(len, maps), initial=0), np.int64)
+        keys, items = (
+            python_array([entry[at] for entries in maps for entry in entries], inner)
+            for at, inner in enumerate((type_.key_type, type_.item_type))
+        )
+        return map_array(starts, keys, items, nulls)
     if pa.types.is_struct(type_):
         names = [field.name for field in type_]
         rows = [field_values(value or {}, names) for value in values]
@@ -140,6 +148,22 @@ def list_array(
     buffers = [_validity(nulls), pa.py_buffer(np.ascontiguousarray(offsets))]
     type_ = pa.large_list(values.type)
     return pa.Array.from_buffers(type_, len(offsets) - 1, buffers, children=[values])
+
+
+def map_array(
+    offsets: npt.NDArray[np.int64], keys: pa.Array, values: pa.Array, nulls: Mask | None = None
+) -> pa.Array:
+    """Return maps, given where the entries of each of them begin among all keys and values.
+
+    >>> keys, values = string_array(["a"], pa.string()), fixed_array(np.array([1]), pa.int64())
+    >>> map_array(np.array([0, 1, 1]), keys, values).to_pylist()
+    [[('a', 1)], []]
+    """
+    fields = [pa.field("key", keys.type, nullable=False), pa.field("value", values.type)]
+    entries = pa.StructArray.from_arrays([keys, values], fields=fields)
+    buffers = [_validity(nulls), pa.py_buffer(offsets.astype(np.int32))]
+    type_ = pa.map_(keys.type, values.type)
+    return pa.Array.from_buffers(type_, len(offsets) - 1, buffers, children=[entries])
 
 
 def words_of_integers(integers: npt.NDArray[Any]) -> DecimalWords:

@@ -104,6 +104,8 @@ def _type_name(name: TypeName) -> str:
     if name.members:
         inner = [(word, _type_name(each)) for word, each in name.members]
         named = ", ".join(f"{print_word(word)}: {each}" for word, each in inner)
+        if name.name == Kind.MAP:
+            named = " -> ".join(each for _, each in inner)
         shown = f"[{inner[0][1]}]" if name.name == Kind.ARRAY else f"{{{named}}}"
         return f"{shown}{'?' if name.nullable else ''}"
     digits = "" if name.digits is None else f"({name.digits[0]},{name.digits[1]})"
@@ -395,6 +397,13 @@ def print_value(value: logic.Value, type_: Type | None = None) -> str:
             named = zip(type_.members, value, strict=True)
             parts = (f"{print_string(name)}, {print_value(x, each)}" for (name, each), x in named)
             return f"struct({', '.join(parts)})"
+        case tuple() if type_ is not None and type_.is_map:
+            columns = zip(*value, strict=True) if value else [(), ()]
+            lists = (
+                f"array({', '.join(print_value(each, kind) for each in column)})"
+                for column, (_, kind) in zip(columns, type_.members, strict=True)
+            )
+            return f"map_from_arrays({', '.join(lists)})"
         case tuple():
             element = None if type_ is None else type_.element
             return f"array({', '.join(print_value(each, element) for each in value)})"

@@ -25,7 +25,7 @@ from corollary.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class TypeName:
-    """A type as written: `symbol`, `Station`, `decimal(12,2)`, `[T]`, `{a: T}`, perhaps with `?`.
+    """A type as written: `symbol`, `Station`, `decimal(12,2)`, `[T]`, `{a: T}`, `{K -> V}`.
 
     Attributes:
         digits: the precision and scale of a decimal; of an interval the first one says the fields.

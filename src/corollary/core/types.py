@@ -31,11 +31,13 @@ class Kind(StrEnum):
     """An array of values of one type, any of which may be null: `[number]`."""
     STRUCT = "struct"
     """Values with names, any of which may be null: `{a: number, b: symbol}`."""
+    MAP = "map"
+    """Keys, none of them twice, and a value or null for each: `{symbol -> number}`."""
     RECORD = "record"
     """What type inference takes records for; a `Type` of them is SYMBOL, as they are stored."""
 
 
-NESTED = frozenset({Kind.ARRAY, Kind.STRUCT})
+NESTED = frozenset({Kind.ARRAY, Kind.STRUCT, Kind.MAP})
 """The kinds of values that consist of others, the members."""
 
 PRIMITIVES = tuple(kind for kind in Kind if kind is not Kind.RECORD and kind not in NESTED)
@@ -49,6 +51,9 @@ SHORT_DECIMAL_DIGITS = 18
 
 DECIMAL_MAX_DIGITS = 38
 """…and into 128 bits."""
+
+MIN_CUT_SCALE = 6
+"""The digits after the point that remain when a decimal has more digits than there can be."""
 
 DECIMAL_BOUND = 10**DECIMAL_MAX_DIGITS
 """The integers behind decimals are smaller."""
@@ -199,6 +204,16 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         postgres="json",
         stored=Kind.SYMBOL,
     ),
+    Kind.MAP: TypeSpec(
+        (tuple, list, dict),
+        "map",
+        spark="MAP<{0.members[0][1].spark_name}, {0.members[1][1].spark_name}>",
+        duckdb="MAP({0.members[0][1].duckdb_name}, {0.members[1][1].duckdb_name})",
+        computed="VARCHAR",
+        sqlite="TEXT",
+        postgres="json",
+        stored=Kind.SYMBOL,
+    ),
     Kind.RECORD: _TEXT,
 }
 """What is known of each kind; what is computed of values is in `core/values.py` and in engines."""
@@ -236,7 +251,7 @@ class Type:
         bits: the width of an integer in SQL; 0 for that of the rule language, 64. It says what the
             values can be, and not how they are stored, so that types do not differ by it.
         members: the names and types of what the values consist of: of the fields of a struct, or of
-            the element of an array. Any may be null.
+            the element of an array, or the key and value of a map. Any may be null but keys.
 
     >>> Type(Kind.BINARY).kind, str(Type(Kind.BINARY))
     (<Kind.SYMBOL: 'symbol'>, 'binary')
@@ -266,6 +281,9 @@ class Type:
             return f"{self.record.name}{'?' if self.nullable else ''}"
         if self.members:
             named = ", ".join(f"{name}: {each.with_null(False)}" for name, each in self.members)
+            if self.is_map:
+                key, value = (each.with_null(False) for _, each in self.members)
+                named = f"{key} -> {value}"
             shown = f"{{{named}}}" if self.element is None else f"[{self.element.with_null(False)}]"
             return f"{shown}{'?' if self.nullable else ''}"
         digits = f"({self.precision},{self.scale})" if self.has_digits else ""
@@ -326,6 +344,8 @@ class Type:
             return f"struct<{','.join(fields)}>"
         if self.element is not None:
             return f"array<{self.element.catalog_name}>"
+        if self.is_map:
+            return f"map<{','.join(each.catalog_name for _, each in self.members)}>"
         return "unsigned" if self.is_unsigned else self.spark_name.lower()
 
     @property
@@ -423,6 +443,16 @@ class Type:
     def is_struct(self) -> bool:
         """Whether it is a struct, null or not."""
         return self.logical is Kind.STRUCT
+
+    @property
+    def is_map(self) -> bool:
+        """Whether it is a map, null or not."""
+        return self.logical is Kind.MAP
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether it is a map, or has any inside, so that SQL does not compare its values."""
+        return self.is_map or any(each.has_maps for _, each in self.members)
 
     @property
     def is_integral(self) -> bool:
@@ -532,6 +562,11 @@ def struct_of(fields: Iterable[tuple[str, Type]]) -> Type:
     return nested(Kind.STRUCT, fields)
 
 
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of maps from some keys to some values."""
+    return nested(Kind.MAP, [("key", key), ("value", value)])
+
+
 def nested(kind: Kind, members: Iterable[tuple[str, Type]]) -> Type:
     """Return a type whose values consist of others; the digits of literals do not matter inside."""
     return Type(
@@ -540,6 +575,23 @@ def nested(kind: Kind, members: Iterable[tuple[str, Type]]) -> Type:
             (name, replace(each, nullable=True, precision=_kept_precision(each)))
             for name, each in members
         ),
+    )
+
+
+def is_same(one: Type, other: Type) -> bool:
+    """Whether the values of a type are those of another one, which has room for their bits."""
+    has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
+    has_room = has_room and (not one.is_decimal or one.precision <= other.precision)
+    digits = other.precision if one.is_decimal else one.precision
+    alike = replace(one, precision=digits, nullable=other.nullable, members=other.members)
+    return (
+        has_room
+        and alike == other
+        and len(one.members) == len(other.members)
+        and all(
+            name == other_name and is_same(each, wanted)
+            for (name, each), (other_name, wanted) in zip(one.members, other.members, strict=True)
+        )
     )
 
 
@@ -561,6 +613,18 @@ def type_from_json(values: Sequence[Any]) -> Type:
 def decimal(precision: int, scale: int) -> Type:
     """Return the type of decimals with `precision` digits, `scale` of them after the point."""
     return Type(Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def cut(precision: int, scale: int) -> Type:
+    """Return a decimal type; with too many digits, some after the point are given up.
+
+    >>> str(cut(40, 10)), str(cut(50, 4))
+    ('decimal(38,8)', 'decimal(38,4)')
+    """
+    if precision > DECIMAL_MAX_DIGITS:
+        scale = max(scale - (precision - DECIMAL_MAX_DIGITS), min(scale, MIN_CUT_SCALE))
+        precision = DECIMAL_MAX_DIGITS
+    return decimal(precision, scale)
 
 
 def interval(fields: str) -> Type:

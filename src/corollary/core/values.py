@@ -20,6 +20,8 @@
 | time_of_day | `08:05:00`, with `.ffffff` where not zero | one to six digits after the point |
 | [T]       | `[1,null,"a"]`, as JSON         |                                                 |
 | {a: T}    | `{"a":1,"b":null}`, as JSON     | fields in another order, without those of null  |
+| {K -> V}  | `{"a":1,"b":null}`, as JSON,    | keys in another order                           |
+|           | with keys as their texts        |                                                 |
 
 Null is the empty text in a nullable column. In JSON binary values are in Base64, as Spark has them.
 
@@ -35,7 +37,7 @@ the dictionary and the queries of DuckDB and Spark have the stored ones.
 | duration | number  | its microseconds                                                   |
 | months | number    | the number of months, which Arrow and Python have, too             |
 | time_of_day | number | its microseconds                                               |
-| [T], {a: T} | symbol | a text that has their order (`core/records/arrays.py`)             |
+| [T], {a: T}, {K -> V} | symbol | a text that has an order (`core/records/arrays.py`)     |
 """
 
 import base64
@@ -109,7 +111,7 @@ def format_value(value: Value, type_: Type) -> str:
             return value.hex().upper()
         case Kind.DURATION | Kind.MONTHS:
             return format_interval(to_stored(value), type_.fields)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             shown = value_to_json(value, type_)
             return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
         case _:
@@ -158,7 +160,7 @@ def parse_value(text: str, type_: Type) -> Value:
             return bytes.fromhex(text)
         case Kind.DURATION | Kind.MONTHS:
             return _interval(text, type_)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             return _nested(text, type_)
         case _:
             assert_never(type_.logical_kind)
@@ -313,6 +315,8 @@ def is_value(value: Any, type_: Type) -> bool:
         case Kind.ARRAY:
             assert type_.element is not None
             return all(is_value(each, type_.element) for each in value)
+        case Kind.MAP:
+            return _is_map(value, type_)
         case Kind.STRUCT:
             names = [name for name, _ in type_.members]
             is_fitting = set(value) <= {*names} if isinstance(value, dict) else True
@@ -323,6 +327,29 @@ def is_value(value: Any, type_: Type) -> bool:
             )
         case _:
             return True
+
+
+def _is_map(value: Any, type_: Type) -> bool:
+    (_, key), (_, held) = type_.members
+    pairs = pairs_of(value)
+    return all(
+        isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and pair[0] is not None
+        and is_value(pair[0], key)
+        and is_value(pair[1], held)
+        for pair in pairs
+    ) and not has_key_twice(pairs)
+
+
+def pairs_of(value: Any) -> Sequence[Any]:
+    """Return the entries of a map, which may be a dictionary."""
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+def has_key_twice(pairs: Sequence[Any]) -> bool:
+    """Whether entries of a map have one key twice."""
+    return len({repr(key) for key, _ in pairs}) < len(pairs)
 
 
 def field_values(value: Any, names: Sequence[str]) -> Sequence[Any]:
@@ -516,6 +543,9 @@ def value_to_json(value: Value, type_: Type) -> Any:
         parts = field_values(value, [name for name, _ in type_.members])
         named = zip(type_.members, parts, strict=True)
         return {name: value_to_json(each, inner) for (name, inner), each in named}
+    if type_.is_map:
+        (_, kind), (_, held) = type_.members
+        return {format_value(key, kind): value_to_json(x, held) for key, x in pairs_of(value)}
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if type_.is_float32 and isinstance(value, float):
@@ -537,6 +567,11 @@ def value_from_json(value: Any, type_: Type) -> Value:
     if isinstance(value, list) and type_.element is not None:
         element = type_.element
         return tuple(value_from_json(each, element) for each in value)
+    if isinstance(value, dict) and type_.is_map:
+        (_, kind), (_, held) = type_.members
+        pairs = [(parse_value(key, kind.with_null(False)), x) for key, x in value.items()]
+        if not has_key_twice(pairs):
+            return tuple((key, value_from_json(x, held)) for key, x in pairs)
     if isinstance(value, list | dict) and type_.is_struct:
         parts = field_values(value, [name for name, _ in type_.members])
         if len(parts) == len(type_.members):

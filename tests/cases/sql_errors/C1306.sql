@@ -57,3 +57,5 @@ select named_struct('a') from t
 select to_number(s, '9,') from t
 
 select try_to_number(s, s) from t
+
+select map(a) from t

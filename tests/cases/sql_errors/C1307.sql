@@ -39,3 +39,13 @@ select +b from t
 select a from t where (a, k) = 1
 
 select upper(struct(a)) from t
+
+select map(s, 1) = map(s, 1) from t
+
+select a from t order by map(s, a)
+
+select max(map(s, a)) from t
+
+select array_distinct(array(map(s, a))) from t
+
+select map(map(s, a), 1) from t

@@ -79,3 +79,9 @@ select transform(array(k), x -> x + k), transform(array(s), (x, i) -> concat(x, 
 select to_time(s), to_time(s, 'HH:mm'), try_to_time(s), make_time(k, 5, m), time_diff('HOUR', '8:05', to_time(s)), time_trunc('MINUTE', to_time(s)), time_from_seconds(m), time_from_millis(k), time_from_micros(k), time_to_seconds(to_time(s)), time_to_millis(to_time(s)), time_to_micros(to_time(s)), hour(to_time(s)), second(time'08:05:07'), make_timestamp(d, to_time(s)), extract(second from to_time(s)), cast(f as float) + 1.5F from t
 
 select to_json(array(k)), to_json(struct(k, s)) from t
+
+select map(s, k), map_from_arrays(array(s), array(k)), map_from_entries(array((s, k))), map_concat(map(s, k), map('b', 1)), map_keys(map(s, k)), map_values(map(s, k)), map_entries(map(s, k)), map_contains_key(map(s, k), 'a'), str_to_map(s), map(s, k)['a'], map(s, k).a, size(map(s, k)) from t
+
+select struct(k, s AS r).r, named_struct('a', k, 'b', s), (k, s), arrays_zip(array(k), array(s)), array(struct(k)).k, CAST(struct(k) AS STRUCT<a: STRING>) from t
+
+select explode(map(s, k)), k from t

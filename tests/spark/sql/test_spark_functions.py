@@ -208,6 +208,40 @@ STRUCT_CALLS = [
     "CAST(IF(i > 0, struct(i, q), named_struct('i', k, 'q', NULL)) AS STRING)",
     "array_position(array((i % 3, j % 3), (k % 3, j % 2)), (1L, NULL))",
 ]
+MAPS = ("map('a', i, 'b', NULL)", "map(1, s, 2, t)", "map_from_arrays(array(d, e), array(p, q))")
+MAP_CALLS = [
+    *(
+        f"CAST({m} AS STRING)"
+        for m in ("map('a', i)", "map(i, s)", "map_concat(map(1, s), map(2, t))")
+    ),
+    *(f"size({m})" for m in MAPS),
+    *(
+        f"CAST(array_sort(map_{part}({m})) AS STRING)"
+        for part in ("keys", "values", "entries")
+        for m in MAPS
+    ),
+    *(
+        "map(i % 3, s)[j % 3]",
+        "element_at(map(i % 3, s, NULL, t), 1)",
+        "map('a', i).a",
+        "map('a', i).b",
+    ),
+    *(
+        "map_contains_key(map(i % 3, s), j % 3)",
+        "map(s, i)[t]",
+        "map(x, s, y, t)[z]",
+        "map(p, 1)[q]",
+    ),
+    *("map(i % 3, s, j % 3, t)[k % 3]", "map_concat(map(i % 3, s), map(j % 3, t))[k % 3]"),
+    *(
+        f"CAST(array_sort(map_entries(str_to_map({s}))) AS STRING)"
+        for s in ("s", "hex(s)", "s, 'a'", "s, '[a-c]', 'b'", "NULL")
+    ),
+    "map_from_entries(array(struct(i, s), IF(j > 0, NULL, struct(j AS i, t AS s))))[i]",
+    "CAST(CAST(map(s, i) AS MAP<STRING, STRING>) AS STRING)",
+    "CAST(map_from_arrays(array(i, j), array(k)) AS STRING)",
+    "CAST(coalesce(map('a', i), map('b', p)) AS STRING)",
+]
 DIFFERENT = {
     "log": "a base of 1 has no logarithm here",
     "width_bucket": "a range that is too wide has no parts here",
@@ -357,7 +391,7 @@ def differences(session: Any, rows: pa.Table, calls: list[str], proved: int) -> 
     return lines
 
 
-CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS, *LAMBDAS]
+CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS, *MAP_CALLS, *LAMBDAS]
 
 
 @pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])

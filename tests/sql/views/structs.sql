@@ -23,7 +23,7 @@ CREATE VIEW joined_by_structs AS SELECT t.k, u.b AS l FROM t JOIN u ON struct(t.
 
 -- rows
 -- duckdb: SELECT k, a IS NOT DISTINCT FROM b AND a IS NOT DISTINCT FROM 1 AS x, NOT (a IS NOT DISTINCT FROM 1 AND b IS NOT DISTINCT FROM k) AS y, coalesce(a, -100) < 1 OR a = 1 AND coalesce(b, -100) < k AS z FROM t WHERE (a IS NOT DISTINCT FROM 1 AND b IS NULL) OR k > 2
-CREATE VIEW rows_as_structs AS SELECT k, (a, a) = (b, 1) AS x, (a, b) <> (1, k) AS y, (a, b) < (1, k) AS z FROM t WHERE (a, b) IN ((1, NULL), (2, 100)) OR k > 2;
+CREATE VIEW rows_as_structs AS SELECT k, (a, a) = (b, 1) AS x, (a, b) <> (1, k) AS y, (a, b) < (1, k) AS z FROM t WHERE (a, b) IN (struct(1 AS a, CAST(NULL AS INT) AS b), struct(2 AS a, 100 AS b)) OR k > 2;
 
 -- arrays of structs
 -- duckdb: SELECT k, p, q FROM t, LATERAL (VALUES (a, s), (b, 'c')) v (p, q)
@@ -34,8 +34,8 @@ CREATE VIEW inlined AS SELECT k, p, q FROM t LATERAL VIEW inline(array(struct(a,
 CREATE VIEW zipped AS SELECT k, z.x, z.y FROM (SELECT k, explode(arrays_zip(x, y)) AS z FROM (SELECT k, array(a, b) AS x, array(s) AS y FROM t));
 
 -- a field of each
--- duckdb: SELECT a, coalesce(list(k ORDER BY k), [])[1] AS x, count(*) AS n FROM t GROUP BY a
-CREATE VIEW field_of_each AS SELECT a, get(r.k, 0) AS x, size(r.b) AS n FROM (SELECT a, collect_list(struct(k, b)) AS r FROM t GROUP BY a);
+-- duckdb: SELECT a, min(k) AS x, count(*) AS n FROM t GROUP BY a
+CREATE VIEW field_of_each AS SELECT a, array_min(r.k) AS x, size(r.b) AS n FROM (SELECT a, collect_list(struct(k, b)) AS r FROM t GROUP BY a);
 
 -- converted structs
 -- duckdb: SELECT k, CAST(a AS VARCHAR) AS x, CASE WHEN a IS NOT NULL THEN CAST(b AS DECIMAL(12, 2)) END AS y, '{' || coalesce(CAST(a AS VARCHAR), 'null') || ', ' || coalesce(s, 'null') || '}' AS z FROM t

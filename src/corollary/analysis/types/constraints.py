@@ -55,6 +55,7 @@ _AGGREGATE_RESULTS: dict[str, Kinds] = {
 _HOLISTIC_KINDS: dict[tuple[str, int], Kinds] = {
     **dict.fromkeys((("bit_and", 0), ("bit_or", 0), ("bit_xor", 0)), INTEGRAL),
     ("listagg", 0): _SYMBOL,
+    ("collect_list", 0): ANY - {Kind.RECORD},
 }
 """What holistic aggregates are of, where it is not anything that has an order."""
 
@@ -340,23 +341,24 @@ class _ClauseConstraints:
         are_taken: Sequence[bool],
     ) -> int:
         """Let arrays have the elements that the signature of a functor says."""
-        result, named = self._unifier.new_node(), defaultdict[str, int](self._unifier.new_node)
+        result = self._unifier.new_node()
+        named = defaultdict[str, int](self._unifier.new_node)
         written = [signature.shape_at(at) for at in range(len(nodes))]
         for at, (node, shape) in enumerate(
             zip((*nodes, result), (*written, signature.shape[-1]), strict=True)
         ):
-            shape = shape.rpartition("->")[2]
-            word, reason = shape.strip("[]"), Reason(f"the result of `{term.name}`", term.span)
-            for _ in range(shape.count("[")):
-                self._unifier.restrict(node, ARRAYS, reason)
-                node = self._unifier.member(node)
-            if word not in LETTERS:
-                self._unifier.restrict(node, frozenset({Kind(word)}), reason)
-            elif not self._unifier.unify_domains(named[word], node) and all(are_taken):
-                argument = term.arguments[at] if at < len(nodes) else term
-                known = self._unifier.partial_type(node)
-                wanted = self._unifier.partial_type(named[word]).kinds
-                self._report(mismatch.parameter_mismatch(argument, known, term.name, wanted))
+            shape, reason = (
+                shape.rpartition("->")[2],
+                Reason(f"the result of `{term.name}`", term.span),
+            )
+            for part, word in self._unifier.inside(node, shape, reason):
+                if word not in LETTERS:
+                    self._unifier.restrict(part, frozenset({Kind(word)}), reason)
+                elif not self._unifier.unify_domains(named[word], part) and all(are_taken):
+                    argument = term.arguments[at] if at < len(nodes) else term
+                    known = self._unifier.partial_type(part)
+                    wanted = self._unifier.partial_type(named[word]).kinds
+                    self._report(mismatch.parameter_mismatch(argument, known, term.name, wanted))
         return result
 
     def _fields(self, term: logic.Functor, nodes: tuple[int, ...]) -> int:

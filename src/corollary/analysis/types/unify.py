@@ -7,7 +7,7 @@ point. Operands of `+` have one kind, variables that are joined have one domain.
 
 from dataclasses import replace
 
-from corollary.core.functors.spec import ANY, Kinds
+from corollary.core.functors.spec import ANY, NESTED_SHAPES, Kinds
 from corollary.core.types import NESTED, SYMBOL, Kind, RecordType, Type, nested
 from corollary.data_class import dataclass
 from corollary.source import Span
@@ -38,6 +38,10 @@ class PartialType:
         if not type_.is_decimal:
             return cls(kinds, None, record=type_.record)
         return cls(kinds, None, type_.scale, type_.precision)
+
+
+MEMBERS = {Kind.ARRAY: ("element",), Kind.MAP: ("key", "value")}
+"""The members of nested types but structs."""
 
 
 class Unifier:
@@ -91,7 +95,7 @@ class Unifier:
             return None if record is None else replace(SYMBOL, record=record)
         if kind in NESTED:
             root = _root(self._kind_parent, node)
-            names = ("element",) if kind is Kind.ARRAY else self._fields.get(root, ())
+            names = MEMBERS.get(kind) or self._fields.get(root, ())
             types = [(name, self.type_of(self.member(root, name))) for name in names]
             inner = [(name, each) for name, each in types if each is not None]
             return nested(kind, inner) if names and len(inner) == len(names) else None
@@ -120,6 +124,22 @@ class Unifier:
             set(self._members.get(root, ())) <= set(names)
         )
 
+    def inside(self, node: int, shape: str, reason: Reason | None) -> list[tuple[int, str]]:
+        """Return the nodes inside a node of some shape, each with the word that it has there."""
+        if shape[0] not in NESTED_SHAPES:
+            return [(node, shape)]
+        kind, inside = NESTED_SHAPES[shape[0]], shape[1:-1]
+        self.restrict(node, frozenset({kind}), reason)
+        if kind is Kind.ARRAY:
+            return self.inside(self.member(node), inside, reason)
+        names = ("key", "value")
+        if kind is Kind.STRUCT:
+            self.assign_fields(node, names)
+        return [
+            (self.member(node, name), word)
+            for name, word in zip(names, inside.split(","), strict=True)
+        ]
+
     def restrict(self, node: int, kinds: Kinds, reason: Reason | None) -> bool:
         """Let a node have one of some kinds; return False, changing nothing, if it cannot."""
         root = _root(self._kind_parent, node)
@@ -141,7 +161,7 @@ class Unifier:
             return known == type_.record
         if type_.members:
             names = tuple(name for name, _ in type_.members)
-            return (type_.is_array or self.assign_fields(node, names)) and all(
+            return (not type_.is_struct or self.assign_fields(node, names)) and all(
                 self.assign(self.member(node, name), each, reason) for name, each in type_.members
             )
         return not type_.is_decimal or self.assign_scale(node, type_.precision, type_.scale, reason)

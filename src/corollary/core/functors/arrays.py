@@ -112,6 +112,35 @@ def arrays() -> Iterable[FunctorSpec]:
         )
 
 
+def maps() -> Iterable[FunctorSpec]:
+    """Yield the functions of maps as in Spark SQL."""
+    _of_maps = partial(define, section="maps")
+    growing = partial(_of_maps, is_expanding=True, is_fallible=True)
+    for signature, doc in (
+        (
+            "map_from_arrays(k: [K], v: [V]) -> {K,V}",
+            "the map from keys to values; no key is null, or there twice",
+        ),
+        ("map_concat(m: {K,V}, n: {K,V}, …) -> {K,V}", "the entries of all maps"),
+        (
+            "str_to_map(s: symbol, between: symbol, inside: symbol) -> {symbol,symbol}",
+            "the map of the parts of a text, each with a key and a value, by patterns of RE2",
+        ),
+    ):
+        yield growing(signature, doc, pattern_at=1 if "symbol" in signature else None)
+    for signature, doc in (
+        ("map_keys(m: {K,V}) -> [K]", "the keys in their order"),
+        ("map_values(m: {K,V}) -> [V]", "the values in the order of the keys"),
+        ("map_entries(m: {K,V}) -> [(K,V)]", "structs of a `key` and a `value`, by key"),
+        ("map_contains_key(m: {K,V}, k: K) -> bool", "whether it is a key"),
+        ("map_size(m: {K,V}) -> number", "the number of entries"),
+    ):
+        yield _of_maps(signature, doc)
+    yield _of_maps(
+        "map_value(m: {K,V}, k: K) -> V", "the value of a key, if any", nullness=Nullness.ALWAYS
+    )
+
+
 def structs() -> Iterable[FunctorSpec]:
     """Yield the functors of structs."""
     _of_structs = partial(define, section="structs")

@@ -5,9 +5,9 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from corollary.core.functors.arrays import arrays, higher_order, structs
+from corollary.core.functors.arrays import arrays, higher_order, maps, structs
 from corollary.core.functors.conversions import (
     casts,
     conversions,
@@ -18,19 +18,19 @@ from corollary.core.functors.conversions import (
 from corollary.core.functors.lambdas import LAMBDA, PARAMETER, SIGN
 from corollary.core.functors.logic import choices, logic
 from corollary.core.functors.numbers import arithmetic, more_of_numbers
-from corollary.core.functors.spec import FunctorSpec, Nullness
+from corollary.core.functors.spec import LETTERS, NESTED_SHAPES, FunctorSpec, Nullness
 from corollary.core.functors.texts import binaries, json_texts, more_texts, texts
 from corollary.core.functors.times import times
 from corollary.core.logic import NEGATED_OPERATORS, Functor, Term, Wildcard
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, array_of, decimal
+from corollary.core.types import DECIMAL_MAX_DIGITS, Kind, Type, decimal, nested
 from corollary.core.user_functors.user_functor import UserCall
 
 FUNCTORS: dict[str, FunctorSpec] = {
     spec.name: spec
     for family in (
         *(arithmetic, texts, conversions, times, logic, choices, more_of_numbers, more_texts),
-        *(binaries, stored_alike, casts, intervals, arrays, structs, json_texts, higher_order),
-        internal,
+        *(binaries, stored_alike, casts, intervals, arrays, structs, maps, json_texts),
+        *(higher_order, internal),
     )
     for spec in family()
 }
@@ -183,15 +183,29 @@ def result_type(name: str, arguments: Sequence[Type], digits: int = 0) -> Type:
 
 
 def _shaped(signature: FunctorSpec, arguments: Sequence[Type]) -> Type:
-    """Return the type of the result of a functor of arrays."""
+    """Return the type of the result of a functor of arrays or maps."""
     known: dict[str, Type] = {}
     for at, argument in enumerate(arguments):
-        written = signature.shape_at(at).rpartition("->")[2]
-        while written.startswith("[") and argument.element is not None:
-            written, argument = written[1:-1], argument.element
-        known.setdefault(written, argument)
-    word = signature.shape[-1].strip("[]")
-    found = known[word] if word in known else Type(Kind(word))
-    for _ in range(signature.shape[-1].count("[")):
-        found = array_of(found)
-    return found
+        _read_members(signature.shape_at(at).rpartition("->")[2], argument, known)
+    return _made_of(signature.shape[-1], known)
+
+
+def _inside(shape: str) -> list[str]:
+    return [shape[1:-1]] if shape[0] == "[" else shape[1:-1].split(",")
+
+
+def _read_members(shape: str, type_: Type, known: dict[str, Type]) -> None:
+    if shape[0] not in NESTED_SHAPES:
+        known.setdefault(shape, type_)
+        return
+    for word, (_, each) in zip(_inside(shape), type_.members, strict=False):
+        _read_members(word, each, known)
+
+
+def _made_of(shape: str, known: Mapping[str, Type]) -> Type:
+    if shape[0] not in NESTED_SHAPES:
+        return known[shape] if shape in LETTERS else Type(Kind(shape))
+    kind = NESTED_SHAPES[shape[0]]
+    names = ("element",) if kind is Kind.ARRAY else ("key", "value")
+    types = (_made_of(word, known) for word in _inside(shape))
+    return nested(kind, zip(names, types, strict=True))

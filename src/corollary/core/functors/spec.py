@@ -23,7 +23,7 @@ Kinds = frozenset[Kind]
 
 ANY: Kinds = frozenset(Kind)
 INTEGRAL: Kinds = frozenset({Kind.NUMBER, Kind.UNSIGNED})
-ORDERED: Kinds = ANY - {Kind.RECORD}
+ORDERED: Kinds = ANY - {Kind.RECORD, Kind.MAP}
 """The kinds whose values have an order."""
 TEXT: Kinds = frozenset({Kind.SYMBOL})
 WHOLE: Kinds = frozenset({Kind.NUMBER})
@@ -35,8 +35,9 @@ TIME: Kinds = DAY | MOMENT
 BYTES: Kinds = frozenset({Kind.BINARY})
 ARRAYS: Kinds = frozenset({Kind.ARRAY})
 STRUCTS: Kinds = frozenset({Kind.STRUCT})
+MAPS: Kinds = frozenset({Kind.MAP})
 
-LETTERS = ("T", "U", "V")
+LETTERS = ("T", "U", "V", "K")
 """The words for types that are the same in the whole of a signature."""
 
 _KINDS: Mapping[str, Kinds] = {
@@ -50,10 +51,13 @@ _KINDS: Mapping[str, Kinds] = {
     "time": TIME,
     **dict.fromkeys(LETTERS, ANY),
 }
-"""The words for kinds in signatures; `[T]` is an array of whatever `T` is in the whole of it.
+"""The words for kinds in signatures; a letter is any type, the same one in the whole of it.
 
 A lambda is `(T,number?)->U`; what its body gives counts as its kind.
 """
+
+NESTED_SHAPES = {"[": Kind.ARRAY, "{": Kind.MAP, "(": Kind.STRUCT}
+"""What nested types begin with in signatures: `[T]`, `{K,V}`, and `(K,V)` for an entry."""
 
 
 class Nullness(StrEnum):
@@ -155,7 +159,7 @@ class FunctorSpec:
         prefix: the sign or word of a prefix operator.
         is_reserved: whether its name cannot be one of a variable or relation.
         aliases: other names in programs.
-        shape: for functors of arrays, the types of the parameters and of the result as written.
+        shape: for functors of arrays and maps, the types of parameters and result as written.
         sql_names: the functions of SQL that are this functor, argument by argument.
         readable: SQL for people, where values have their usual types: `show --as sql`.
         exact: SQL that computes the same for all values, in the types of an engine's tables; null
@@ -282,8 +286,8 @@ def find_template(templates: Mapping[str, str], dialect: str, kind: Kind) -> str
 @cache
 def _read_kinds(text: str) -> Kinds:
     text = text.rpartition("->")[2]
-    if text.startswith("["):
-        return ARRAYS
+    if text[0] in NESTED_SHAPES:
+        return frozenset({NESTED_SHAPES[text[0]]})
     return Kinds().union(*(_KINDS[word] for word in text.split("|")))
 
 
@@ -306,9 +310,11 @@ def define(signature: str, doc: str = "", **fields: Any) -> FunctorSpec:
     name, written, result = found.groups()
     parameters = [each.split(": ") for each in written.split(", ") if each not in ("", "…")]
     kinds_of = [kinds for _, kinds in parameters]
-    if result is not None and any(each in LETTERS or "[" in each for each in (*kinds_of, result)):
+    if result is not None and any(
+        each in LETTERS or each[0] in NESTED_SHAPES for each in (*kinds_of, result)
+    ):
         fields = {"operands": 0, **fields, "shape": (*kinds_of, result)}
-        result = "array" if result.startswith("[") else None if result in LETTERS else result
+        result = NESTED_SHAPES.get(result[0]) or (None if result in LETTERS else result)
     for key in ("readable", "exact"):
         if isinstance(fields.get(key), str):
             fields[key] = {"": fields[key]}

@@ -1,11 +1,12 @@
-r"""Arrays and structs as texts that have their order: what is stored of them, and is compared.
+r"""Arrays, structs and maps as texts that have an order: what is stored of them, and compared.
 
 The text of an array has one piece for each element, and `\x01` after each. The piece of null is
 empty; that of a text is a quotation mark and the text, in which `\x02\x03` stands for `\x01` and
 `\x02\x04` for `\x02`; that of a number is its bits in hexadecimal digits, such that they have the
 order of the numbers. So arrays are compared element by element, null is the least element, and an
 array comes before those that it begins. The text of several arrays one after the other is that of
-their concatenation. The text of a struct has the pieces of its fields in the same way.
+their concatenation. The text of a struct has the pieces of its fields in the same way, that of a
+map those of its entries in the order of keys: the key, then the value.
 """
 
 from collections.abc import Sequence
@@ -113,6 +114,23 @@ def split_fields(texts: pa.Array, count: int) -> list[pa.Array]:
     texts = texts.cast(pa.large_string()).fill_null(_NOTHING)
     pieces = split_pieces(pc.if_else(pc.equal(texts, _NOTHING), text_scalar(END * count), texts))[1]
     return [pieces.take(index_array(np.arange(at, len(pieces), count))) for at in range(count)]
+
+
+def join_entries(offsets: Offsets, keys: pa.Array, values: pa.Array) -> pa.Array:
+    """Return the texts of maps, given where the entries of each begin, and their pieces."""
+    owners = index_array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
+    sort_keys = [("owner", "ascending"), ("key", "ascending")]
+    order = pc.sort_indices(pa.table({"owner": owners, "key": keys}), sort_keys=sort_keys)
+    places = fixed_values(order.cast(pa.int64()), np.int64)
+    both = np.stack([places, places + len(keys)], axis=1).ravel()
+    return join_pieces(2 * offsets, pa.concat_arrays([keys, values]).take(index_array(both)))
+
+
+def split_entries(texts: pa.Array) -> tuple[Offsets, pa.Array, pa.Array]:
+    """Return where the entries of each map begin, and the pieces of their keys and values."""
+    offsets, pieces = split_pieces(texts)
+    keys = np.arange(0, len(pieces), 2)
+    return offsets // 2, pieces.take(index_array(keys)), pieces.take(index_array(keys + 1))
 
 
 def offsets_of(sizes: npt.NDArray[np.int64]) -> Offsets:

@@ -202,7 +202,7 @@ def _fits_by_class(values: Sequence[Any], type_: Type) -> bool:
             return all(is_value(value, type_) for value in values)
         case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY:
             return all(is_value(value, type_) for value in values)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             return all(is_value(value, type_) for value in values)
         case _:
             return True

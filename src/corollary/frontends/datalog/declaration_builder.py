@@ -133,6 +133,12 @@ class DeclarationBuilder:
         )
         return program.TypeName("struct", span=span_between(start.span, end.span), members=members)
 
+    def map_type(
+        self, start: Lexeme, key: program.TypeName, value: program.TypeName, end: Lexeme
+    ) -> program.TypeName:
+        members = (("key", _held(key)), ("value", _held(value)))
+        return program.TypeName("map", span=span_between(start.span, end.span), members=members)
+
     def type_name(self, base: program.TypeName) -> program.TypeName:
         return base
 

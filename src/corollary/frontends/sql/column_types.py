@@ -21,6 +21,7 @@ from corollary.core.types import (
     array_of,
     decimal,
     interval,
+    map_of,
     struct_of,
 )
 from corollary.data_class import dataclass
@@ -71,7 +72,7 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     note = (
         "types are BIGINT, INT, SMALLINT, TINYINT, DECIMAL(p, s), DOUBLE, FLOAT, STRING, BINARY, "
         "BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL YEAR TO MONTH, "
-        "INTERVAL DAY TO SECOND, ARRAY<type> and STRUCT<name: type, …>"
+        "INTERVAL DAY TO SECOND, ARRAY<type>, STRUCT<name: type, …> and MAP<type, type>"
     )
     if isinstance(node, exp.DataType) and isinstance(node.this, exp.Interval):
         unit = node.this.args["unit"]
@@ -91,6 +92,11 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
     elif name == "ARRAY" and len(node.expressions) == 1 and not has_more:
         return ColumnType(array_of(_sized(read_type(node.expressions[0], file))))
+    elif name == "MAP" and len(node.expressions) == 2 and not has_more:
+        key, value = (_sized(read_type(each, file)) for each in node.expressions)
+        if not key.has_maps:
+            return ColumnType(map_of(key, value))
+        note = "the keys of a map are not maps"
     elif name == "STRUCT" and node.expressions and not has_more:
         return ColumnType(struct_of(_fields(node, file)))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):

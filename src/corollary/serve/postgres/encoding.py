@@ -67,7 +67,7 @@ def encode_column(column: pa.ChunkedArray | pa.Array, format_: int, zone: str) -
     arrow_column_type(array.type)  # refuses what has no type
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         return _encode_lists(array, format_, zone)
-    if pa.types.is_struct(array.type):
+    if pa.types.is_struct(array.type) or pa.types.is_map(array.type):
         array = _json_texts(array)
     if pa.types.is_string_view(array.type) or array.type == pa.null():
         array = array.cast(pa.string())
@@ -86,9 +86,20 @@ def _as_one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _json_texts(structs: pa.Array) -> pa.Array:
-    rows = structs.to_pylist()
+    rows = (_plain(row, structs.type) for row in structs.to_pylist())
     texts = [None if row is None else json.dumps(row, default=_shown) for row in rows]
     return pa.array(texts, pa.string())
+
+
+def _plain(value: Any, type_: pa.DataType) -> Any:
+    """Return a value of Arrow with maps as objects."""
+    if value is None or not pa.types.is_nested(type_):
+        return value
+    if pa.types.is_map(type_):
+        return {str(_shown(key)): _plain(each, type_.item_type) for key, each in value}
+    if pa.types.is_struct(type_):
+        return {field.name: _plain(value[field.name], field.type) for field in type_}
+    return [_plain(each, type_.value_type) for each in value]
 
 
 def _shown(value: Any) -> str:

@@ -140,6 +140,6 @@ def arrow_column_type(type_: pa.DataType) -> tuple[WireType, int]:
         return (TIMESTAMPTZ if type_.tz else TIMESTAMP), -1
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return array_of(arrow_column_type(type_.value_type)[0]), -1
-    if pa.types.is_struct(type_):
+    if pa.types.is_struct(type_) or pa.types.is_map(type_):
         return JSON, -1
     raise not_supported(f"A value of the type `{type_}` cannot be sent.")

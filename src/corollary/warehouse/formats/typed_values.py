@@ -25,12 +25,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import arrow_type, canonical_floats, schema_of, single_array
+from corollary.core.arrow import (
+    arrow_type,
+    canonical_floats,
+    entries_of,
+    group_rows,
+    schema_of,
+    single_array,
+)
 from corollary.core.arrow_buffers import (
     bool_array,
     fixed_values,
     index_array,
     list_array,
+    map_array,
     null_mask,
     true_mask,
 )
@@ -44,6 +52,7 @@ from corollary.core.values import (
     SCALARS,
     canonical_float,
     from_stored,
+    has_key_twice,
     is_encodable,
     parse_base64,
     parse_value,
@@ -102,6 +111,10 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
             assert type_.element is not None
             is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
             return is_list and is_readable(found.value_type, type_.element)
+        case Kind.MAP:
+            members = (found.key_type, found.item_type) if pa.types.is_map(found) else ()
+            inner = [each for _, each in type_.members]
+            return bool(members) and all(map(is_readable, members, inner))
         case Kind.STRUCT:
             fields = {each.name: each.type for each in found} if pa.types.is_struct(found) else {}
             return all(
@@ -127,6 +140,8 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     if type_.element is not None:
         lists = _from_lists(single_array(column), type_.element, failures)
         return pa.chunked_array([lists.cast(arrow_type(type_))]), failures
+    if type_.is_map:
+        return pa.chunked_array([_from_maps(single_array(column), type_, failures)]), failures
     if type_.is_struct:
         return pa.chunked_array([_from_structs(single_array(column), type_, failures)]), failures
     pieces = _convert_parts(column, nullable, 0, failures)
@@ -141,6 +156,26 @@ def _from_lists(lists: pa.Array, element: Type, failures: Failures) -> pa.Array:
     for number, reason in failed.items():
         failures.setdefault(int(owners[number]), reason)
     return list_array(offsets_of(sizes), single_array(values), null_mask(lists))
+
+
+def _from_maps(maps: pa.Array, type_: Type, failures: Failures) -> pa.Array:
+    """Return maps with keys and values of our types, and note those that have others."""
+    offsets, *members = entries_of(maps)
+    owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    columns: list[pa.Array] = []
+    for array, (_, inner) in zip(members, type_.members, strict=True):
+        values, failed = from_arrow(pa.chunked_array([array]), inner)
+        columns.append(single_array(values))
+        for number, reason in failed.items():
+            failures.setdefault(int(owners[number]), reason)
+    keys = columns[0]
+    for number in owners[true_mask(keys.is_null())].tolist():
+        failures.setdefault(number, "a key of a map is null")
+    named = pa.table({"owner": owners, "key": keys, "n": owners})
+    counts = group_rows(named, ["owner", "key"], [("n", "count")])
+    for number in counts.filter(pc.greater(counts["n_count"], 1))["owner"].to_pylist():
+        failures.setdefault(number, "a map has a key twice")
+    return map_array(offsets, keys, columns[1], null_mask(maps))
 
 
 def _from_structs(structs: pa.StructArray, type_: Type, failures: Failures) -> pa.Array:
@@ -306,6 +341,12 @@ def _from_json(value: object, type_: Type) -> Value:
             element = type_.element
             assert element is not None
             return tuple(None if each is None else _from_json(each, element) for each in value)
+        case Kind.MAP, dict():
+            (_, kind), (_, held) = type_.members
+            pairs = [(parse_value(key, kind.with_null(False)), each) for key, each in value.items()]
+            if has_key_twice(pairs):
+                raise ValueError("a map has a key twice")
+            return tuple((k, None if x is None else _from_json(x, held)) for k, x in pairs)
         case Kind.STRUCT, dict():
             parts = [(value.get(name), each) for name, each in type_.members]
             return tuple(None if part is None else _from_json(part, each) for part, each in parts)

@@ -4,7 +4,7 @@
 |---|---|
 | unsigned | decimal(20,0), as Delta has no unsigned integers |
 | duration, months, time_of_day | long, integer, long: microseconds, months |
-| `[T]`, `{a: T}` | arrays and structs of these |
+| `[T]`, `{a: T}`, `{K -> V}` | arrays, structs and maps of these |
 | the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
 | no columns | a column `holds`, with one row that is true, or none |
 
@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import schema_of, single_array
-from corollary.core.arrow_buffers import bool_array, fixed_values, list_array, null_mask
+from corollary.core.arrow import entries_of, schema_of, single_array
+from corollary.core.arrow_buffers import bool_array, fixed_values, list_array, map_array, null_mask
 from corollary.core.program import Relation
 from corollary.core.records.arrays import offsets_of
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
@@ -50,6 +50,8 @@ def published_schema(relation: Relation) -> pa.Schema:
 def _published(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_):
         return pa.list_(_published(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(_published(type_.key_type), _published(type_.item_type))
     if pa.types.is_struct(type_):
         names = column_names([each.name for each in type_])
         types = (_published(each.type) for each in type_)
@@ -83,6 +85,10 @@ def _as_published(array: pa.Array, type_: pa.DataType) -> pa.Array:
         parts = zip(array.flatten(), type_, strict=True)
         fields = [_as_published(each, field.type) for each, field in parts]
         return pa.StructArray.from_arrays(fields, fields=list(type_), mask=array.is_null())
+    if pa.types.is_map(type_):
+        offsets, keys, values = entries_of(array)
+        keys, values = _as_published(keys, type_.key_type), _as_published(values, type_.item_type)
+        return map_array(offsets, keys, values, null_mask(array))
     if pa.types.is_list(type_):
         sizes = fixed_values(pc.list_value_length(array).fill_null(0).cast(pa.int64()), np.int64)
         values = _as_published(array.flatten(), type_.value_type)

@@ -262,7 +262,9 @@ def _read_as(type_: Type) -> pa.DataType:
 def _is_read_by_arrow(type_: Type) -> bool:
     if type_.members:
         inner = [each for _, each in type_.members]
-        return all(each.kind is not Kind.FLOAT and _is_read_by_arrow(each) for each in inner)
+        return not type_.is_map and all(
+            each.kind is not Kind.FLOAT and _is_read_by_arrow(each) for each in inner
+        )
     return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
 

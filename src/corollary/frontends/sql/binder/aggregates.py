@@ -27,7 +27,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     to_decimal,
 )
 from corollary.frontends.sql.binder.values.intervals import scaled
-from corollary.frontends.sql.binder.values.operators import Site, connect, negate
+from corollary.frontends.sql.binder.values.operators import Site, check_comparable, connect, negate
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -173,11 +173,15 @@ def read_aggregate(
     site = context.site(node, *parts, name=name)
     if AGGREGATES[name] in HOLISTIC:
         call = _Holistic(context, name, parts, order, site).read()
+        for each in call.arguments if call.name != "collect_list" else ():
+            check_comparable(each.type, site)
         test = connect("and", tests, site.span) if tests else None
         return replace(call, is_distinct=is_distinct, condition=test)
     if order is not None:
         raise site.error("C1310", f"`{name}` does not take WITHIN GROUP.", "leave it out")
     arguments = _arguments(context, name, parts, site)
+    for each in arguments if name != "count" else ():
+        check_comparable(each.type, site)
     if name == "count" and not is_distinct:
         arguments = _countable(arguments)
     if name == "count_if":

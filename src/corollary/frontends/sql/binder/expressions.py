@@ -18,6 +18,7 @@ from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import check_accepted, function_call
 from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.array_functions import element_of
+from corollary.frontends.sql.binder.functions.map_functions import value_of
 from corollary.frontends.sql.binder.lambdas import LAMBDA_FUNCTIONS, bind_lambda_call
 from corollary.frontends.sql.binder.names import field_named, resolve_column
 from corollary.frontends.sql.binder.session import UNTYPED
@@ -181,6 +182,8 @@ class ExpressionBinder(ExpressionContext):
         value, inside = self.bind(node.this), self.bind(node.expressions[0])
         if value.type.is_struct:
             return field_named(value, literal_text(inside, site), site)
+        if value.type.is_map:
+            return value_of([value, inside], site)
         if not value.type.is_array:
             raise self.session.unsupported(node)
         return element_of(value, inside, site)

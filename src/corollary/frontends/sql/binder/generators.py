@@ -1,12 +1,13 @@
 """Generators: `explode` and its like become subqueries that can name the sources before them.
 
-    explode(a)        LATERAL (SELECT get(a, n) AS col FROM •numbers(a))
-    posexplode(a)     LATERAL (SELECT n AS pos, get(a, n) AS col FROM •numbers(a))
+    explode(a)        LATERAL (SELECT •exploded(a, n).* FROM •numbers(a))
+    posexplode(a)     LATERAL (SELECT n AS pos, •exploded(a, n).* FROM •numbers(a))
     inline(a)         LATERAL (SELECT get(a, n).* FROM •numbers(a))
     stack(2, x, y)    LATERAL (SELECT x AS col0 UNION ALL SELECT y AS col0)
     json_tuple(j, 'a')    LATERAL (SELECT get(json_tuple(j, 'a'), 0) AS c0)
 
-`•numbers(a)` has a row for each element of an array, with its number from 0. A generator in the
+`•numbers(a)` has a row for each element of an array or map, with its number from 0;
+`•exploded(a, n)` is a struct of the element as `col`, or of `key` and `value`. A generator in the
 SELECT and `LATERAL VIEW` are joined to the sources; one with `_outer`, or `OUTER`, by a LEFT JOIN.
 """
 
@@ -15,16 +16,10 @@ from sqlglot import exp
 from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.session import BindingSession
 
-NUMBERS = "•numbers"
+NUMBERS, EXPLODED = "•numbers", "•exploded"
 JSON_FIELDS = "json_tuple"
 _NUMBER, _GENERATED = "•n", "•generated"
-_COLUMNS: dict[str, list[str]] = {
-    "explode": ["col"],
-    "posexplode": ["pos", "col"],
-    "inline": [],
-    "stack": [],
-    JSON_FIELDS: [],
-}
+_GENERATORS = ("explode", "posexplode", "inline", "stack", JSON_FIELDS)
 
 
 def _name(text: str) -> exp.Identifier:
@@ -37,7 +32,7 @@ def _column(name: str, table: str | None = None) -> exp.Column:
 
 def is_generator(node: exp.Expr | None) -> bool:
     """Whether a node calls a generator."""
-    return isinstance(node, exp.Anonymous) and name_of(node).removesuffix("_outer") in _COLUMNS
+    return isinstance(node, exp.Anonymous) and name_of(node).removesuffix("_outer") in _GENERATORS
 
 
 def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
@@ -51,16 +46,17 @@ def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquer
         message = f"`{name}` takes one argument."
         raise session.error("C1306", message, call, f"write `{name}(array)`")
     number = _column(_NUMBER)
-    element = exp.Anonymous(this="get", expressions=[parts[0].copy(), number.copy()])
-    values = {"pos": number, "col": element}
-    items: list[exp.Expr] = [exp.alias_(values[each], _name(each)) for each in _COLUMNS[name]]
-    items = items or [exp.Dot(this=element, expression=exp.Star())]
+    functor = "get" if name == "inline" else EXPLODED
+    element = exp.Anonymous(this=functor, expressions=[parts[0].copy(), number.copy()])
+    items: list[exp.Expr] = [exp.Dot(this=element, expression=exp.Star())]
+    if name == "posexplode":
+        items.insert(0, exp.alias_(number, _name("pos")))
     numbers = exp.Anonymous(this=NUMBERS, expressions=[parts[0].copy()])
     for each in (element, numbers):
         each.meta.update(call.meta)
     alias = exp.TableAlias(this=_name(NUMBERS), columns=[_name(_NUMBER)])
     source = exp.From(this=exp.Table(this=numbers, alias=alias))
-    return exp.Subquery(this=exp.Select(expressions=items, from_=source)), _COLUMNS[name]
+    return exp.Subquery(this=exp.Select(expressions=items, from_=source)), []
 
 
 def _json_fields(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from corollary.core.types import SYMBOL, Type, array_of
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.context import ExpressionContext
+from corollary.frontends.sql.binder.functions.map_functions import value_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.conversions import call, constant, field
@@ -81,7 +82,7 @@ def _found(scope: Scope, words: list[exp.Expr], fields: list[exp.Expr]) -> list[
 
 
 def _has_fields(type_: Type) -> bool:
-    return (type_.element or type_).is_struct
+    return (type_.element or type_).is_struct or type_.is_map
 
 
 def _fields_of(value: Expression, names: list[exp.Expr], site: Site) -> Expression:
@@ -179,6 +180,8 @@ def field_named(value: Expression, name: str, site: Site) -> Expression:
     if not _has_fields(value.type):
         message = f"There is no field `{name}`: this is {type_name(value.type)}."
         raise site.error("C1303", message, "fields are those of structs")
+    if value.type.is_map:
+        return value_of([value, constant(name, SYMBOL)], site)
     names = [each for each, _ in held.members]
     found = next((at for at, each in enumerate(names) if each.lower() == name.lower()), None)
     if found is None:

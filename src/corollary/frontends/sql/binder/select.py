@@ -21,6 +21,7 @@ from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
 from corollary.frontends.sql.binder.time_windows import without_time_windows
 from corollary.frontends.sql.binder.values.conversions import column_type, integer
+from corollary.frontends.sql.binder.values.operators import check_comparable
 from corollary.frontends.sql.binder.windows import (
     chosen_by_windows,
     has_window,
@@ -517,11 +518,14 @@ class _SelectBinder:
             return ()
         self.session.check(order, "expressions")
         names = [column for column, _ in columns]
-        return tuple(
+        terms = tuple(
             (self._position(*named, columns, output, is_distinct=is_distinct), *directions(node))
             for node in order.expressions
             for named in ordered_terms(node, names, self.session)
         )
+        for position, *_ in terms:
+            check_comparable(columns[position][1].type, output.site(order))
+        return terms
 
     def _position(
         self,

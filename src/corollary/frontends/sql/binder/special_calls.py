@@ -27,8 +27,14 @@ from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
+from corollary.frontends.sql.binder.generators import EXPLODED
 from corollary.frontends.sql.binder.session import type_name
-from corollary.frontends.sql.binder.structs import bind_arrays_zip, bind_named_struct, bind_struct
+from corollary.frontends.sql.binder.structs import (
+    bind_arrays_zip,
+    bind_exploded,
+    bind_named_struct,
+    bind_struct,
+)
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.conversions import (
     call,
@@ -430,5 +436,6 @@ SPECIAL_CALLS: dict[str, Special] = {
     "struct": bind_struct,
     "named_struct": bind_named_struct,
     "arrays_zip": bind_arrays_zip,
+    EXPLODED: bind_exploded,
 }
 """Functions that read their arguments themselves; None from them means the usual way."""

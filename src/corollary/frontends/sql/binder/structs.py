@@ -8,6 +8,7 @@ from sqlglot import exp
 from corollary.core.types import SYMBOL, Type, array_of, struct_of
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import literal_text
+from corollary.frontends.sql.binder.functions.table import function_call
 from corollary.frontends.sql.binder.values.conversions import (
     call,
     constant,
@@ -73,6 +74,17 @@ def bind_arrays_zip(context: ExpressionContext, node: exp.Anonymous) -> Expressi
         members.append((name, array.type.element))
         arguments += [constant(name, SYMBOL), array]
     return call("arrays_zip", tuple(arguments), array_of(struct_of(members)), site.span)
+
+
+def bind_exploded(context: ExpressionContext, node: exp.Anonymous) -> Expression:
+    """Return `•exploded(a, n)`, a struct of the columns that `explode` has for an element."""
+    parts = node.expressions
+    value, number = context.bind(parts[0]), context.bind(parts[1])
+    site = context.site(node, *parts, name="get")
+    if not value.type.is_map:
+        return make_struct([("col", function_call("get", [value, number], site))], site.span)
+    entries = function_call("map_entries", [value], site)
+    return function_call("get", [entries, number], site)
 
 
 def _name_of(part: exp.Expr) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corollary.core.types import SYMBOL, Type
+from corollary.core.types import SYMBOL, Type, is_same
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
-from corollary.frontends.sql.binder.values.conversions import convert, is_same, is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Expression,

@@ -325,6 +325,9 @@ def _fault(type_: Type) -> Term:
         case Kind.ARRAY:
             assert type_.element is not None
             return Functor("array", (_fault(type_.element),))
+        case Kind.MAP:
+            keys, values = (Functor("array", (_fault(each),)) for _, each in type_.members)
+            return Functor("map_from_arrays", (keys, values))
         case Kind.STRUCT:
             (first, inner), *rest = type_.members
             return Functor(

@@ -261,7 +261,7 @@ def read_declared_type(cursor: TokenCursor) -> DeclaredType:
         cursor.position += 1
         if cursor.accept("TO"):
             cursor.position += 1
-    depth = cursor.word().count("<") if word in ("ARRAY", "STRUCT") else 0
+    depth = cursor.word().count("<") if word in ("ARRAY", "STRUCT", "MAP") else 0
     while depth > 0 and not cursor.has_ended():
         cursor.position += 1
         depth += cursor.word().count("<") - cursor.word().count(">")

@@ -13,6 +13,7 @@ from corollary.engines.local.evaluation.functions import (
     hashes,
     json_texts,
     logic_functions,
+    maps,
     numbers,
     records,
     text_parts,
@@ -22,6 +23,7 @@ COMBINATIONS: Mapping[str, Callable[..., Any]] = {
     **choices.COMBINATIONS,
     **records.RECORD_COMBINATIONS,
     **arrays.ARRAY_COMBINATIONS,
+    **maps.MAP_COMBINATIONS,
     **hashes.HASH_COMBINATIONS,
 }
 """The functors that decide themselves about null and missing arguments."""
@@ -39,6 +41,7 @@ STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **casts.CAST_FUNCTIONS,
     **records.RECORD_FUNCTIONS,
     **arrays.ARRAY_FUNCTIONS,
+    **maps.MAP_FUNCTIONS,
     **json_texts.JSON_FUNCTIONS,
 }
 """The functors that are null where an argument is, and have no value where one has none."""

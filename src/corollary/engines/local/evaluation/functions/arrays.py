@@ -32,6 +32,7 @@ from corollary.core.records.arrays import (
     join_fields,
     join_pieces,
     offsets_of,
+    split_entries,
     split_fields,
     split_pieces,
     to_pieces,
@@ -238,7 +239,7 @@ class ArrayRows:
         self.faults = tuple(fault for each in inputs for fault in each.faults)
         columns: list[Any] = []
         for at, each in enumerate(inputs):
-            is_element = spec.shape_at(at) == "T"
+            is_element = len(spec.shape_at(at)) == 1
             if not is_element or name not in _TAKE_NULL:
                 skipped = union_masks(skipped, each.nulls)
             columns.append(
@@ -458,11 +459,11 @@ def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 def show_nested(
     texts: Texts, type_: Type, show: Callable[..., Texts], names: Sequence[str] | None = None
 ) -> Texts:
-    """Return arrays and structs as texts, given what shows their members.
+    """Return arrays, structs and maps as texts, given what shows their members.
 
     Args:
         texts: what is stored of them.
-        type_: that of an array or a struct.
+        type_: that of an array, a struct or a map.
         show: shows values of a type.
         names: what is written before the fields of structs, of which null is left out then;
             without it, they are as in `[1, null, a]` and `{1, a}`.
@@ -480,6 +481,12 @@ def show_nested(
     if type_.element is not None:
         offsets, pieces = split_pieces(texts.array)
         joined = join_texts((offsets, shown(pieces, type_.element, null)), between, None)
+    elif type_.is_map:
+        offsets, *members = split_entries(texts.array)
+        kinds = zip(members, (each for _, each in type_.members), strict=True)
+        parts = (shown(each, inner, null) for each, inner in kinds)
+        entries = pc.binary_join_element_wise(*parts, text_scalar(" -> "))
+        joined = join_texts((offsets, entries), between, None)
     else:
         fields = zip(split_fields(texts.array, len(type_.members)), type_.members, strict=True)
         if names is None:
@@ -530,7 +537,7 @@ def each_list(function: Callable[..., Any]) -> Callable[[list[Operand], Type], R
     return apply
 
 
-def _parts(text: str, pattern: str, limit: int) -> list[str]:
+def split_texts(text: str, pattern: str, limit: int) -> list[str]:
     """Split a text as Java does, and by an empty pattern into characters."""
     if text and not pattern:
         single = len(text) if limit <= 0 else min(limit, len(text)) - 1
@@ -568,5 +575,5 @@ ARRAY_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "size": _size,
     "array_join": _array_join,
     "sequence": _sequence,
-    "split": each_list(_parts),
+    "split": each_list(split_texts),
 }

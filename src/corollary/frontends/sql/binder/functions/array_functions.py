@@ -17,8 +17,23 @@ from corollary.frontends.sql.binder.values.conversions import (
     integer,
     is_untyped,
 )
-from corollary.frontends.sql.binder.values.operators import Site, choose, mismatch, unfit
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    check_comparable,
+    choose,
+    mismatch,
+    unfit,
+)
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+
+_COMPARING = frozenset(
+    f"array_{word}"
+    for word in (
+        *("distinct", "union", "intersect", "except", "remove", "sort", "position", "contains"),
+        *("min", "max"),
+    )
+) | {"sort_array", "arrays_overlap"}
+"""The functors of arrays that compare elements."""
 
 
 def shaped_call(spec: FunctorSpec, arguments: list[Expression], site: Site) -> Expression:
@@ -33,6 +48,8 @@ def shaped_call(spec: FunctorSpec, arguments: list[Expression], site: Site) -> E
         if shape.strip("[]") == "T":
             is_array = shape != "T" and not is_untyped(argument)
             stand_ins.append(ConstantValue(None, element) if is_array else argument)
+    for each in stand_ins if spec.name in _COMPARING else ():
+        check_comparable(each.type, site)
     wanted = common_type(stand_ins, reads_texts=False)
     if wanted is None:
         raise mismatch(site, arguments, f"`{site.name}`")
@@ -96,6 +113,9 @@ def _to_json(arguments: list[Expression], site: Site) -> Expression:
     if not value.type.members:
         message = "`to_json` takes an array or a struct."
         raise site.error("C1308", message, "write `to_json(struct(x))`")
+    if value.type.has_maps:
+        message = "`to_json` of maps is refused: it has the order in which they were made."
+        raise site.error("C1311", message, "apply it to `map_entries(m)`")
     if _has_interval(value.type):
         message = "`to_json` of intervals is refused: what is inside has no fields here."
         raise site.error("C1311", message, "cast them to STRING before")

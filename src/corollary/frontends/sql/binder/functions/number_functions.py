@@ -279,7 +279,7 @@ def _type_name(arguments: list[Expression], site: Site) -> Expression:
     (value,) = arguments
     type_ = value.type
     if _has_integers_in_arrays(type_):
-        message = "`typeof` of an array of integers is refused: they have 64 bits here."
+        message = "`typeof` of an array or map of integers is refused: they have 64 bits here."
         raise site.error("C1311", message, "apply it to an element")
     if type_.is_number:
         type_ = replace(type_, bits=bits_of(value))
@@ -288,8 +288,9 @@ def _type_name(arguments: list[Expression], site: Site) -> Expression:
 
 
 def _has_integers_in_arrays(type_: Type) -> bool:
-    return (type_.element is not None and type_.element.is_number) or any(
-        _has_integers_in_arrays(each) for _, each in type_.members
+    return any(
+        (each.is_number and not type_.is_struct) or _has_integers_in_arrays(each)
+        for _, each in type_.members
     )
 
 

@@ -9,6 +9,10 @@ from corollary.frontends.sql.binder.functions.array_functions import (
     ARRAY_FUNCTIONS,
     LIST_FUNCTIONS,
 )
+from corollary.frontends.sql.binder.functions.map_functions import (
+    FUNCTIONS_OF_MAPS,
+    MAP_FUNCTIONS,
+)
 from corollary.frontends.sql.binder.functions.number_functions import NUMBER_FUNCTIONS
 from corollary.frontends.sql.binder.functions.text_functions import (
     BINARY_FUNCTIONS,
@@ -31,6 +35,7 @@ FUNCTIONS: dict[str, SqlFunction] = {
     **TIME_FUNCTIONS,
     **CLOCK_FUNCTIONS,
     **LIST_FUNCTIONS,
+    **MAP_FUNCTIONS,
 }
 """The functions of SQL that are more than a functor."""
 
@@ -64,7 +69,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
     ),
-    "map": _LIST,
     "session_window": (
         "has no bound that one row tells",
         "number the sessions by a sum over `lag(t)`, as docs/sql.md shows, and group by them",
@@ -168,10 +172,10 @@ def function_call(name: str, arguments: list[Expression], site: Site) -> Express
     is_binary = any(each.type.is_binary for each in arguments)
     is_array = any(each.type.is_array for each in arguments)
     is_time_of_day = any(each.type.is_time_of_day for each in arguments)
-    found = (
-        BINARY_FUNCTIONS.get(name) if is_binary else ARRAY_FUNCTIONS.get(name) if is_array else None
-    )
-    found = (TIME_OF_DAY_FUNCTIONS.get(name) if is_time_of_day else found) or find_function(name)
+    is_map = any(each.type.is_map for each in arguments[:1])
+    overloads = FUNCTIONS_OF_MAPS if is_map else ARRAY_FUNCTIONS if is_array else {}
+    overloads = TIME_OF_DAY_FUNCTIONS if is_time_of_day else overloads
+    found = (BINARY_FUNCTIONS if is_binary else overloads).get(name) or find_function(name)
     check_accepted(name, site)
     if found is None or (is_written and name in INTERNAL):
         known = [each for each in function_names() if each not in INTERNAL]

@@ -32,6 +32,8 @@ from corollary.core.types import (
     array_of,
     decimal,
     interval,
+    is_same,
+    map_of,
     struct_of,
 )
 from corollary.core.values import from_stored, to_float32, to_stored
@@ -48,8 +50,6 @@ NUMBER_DIGITS = 20
 """The digits of an integer as a decimal."""
 DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: NUMBER_DIGITS}
 """Those of one with so many bits."""
-MIN_CUT_SCALE = 6
-"""The digits after the point that remain when a decimal has more digits than there can be."""
 WIDE = Context(prec=100)
 """No literal has more digits."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -116,25 +116,8 @@ def column_type(expression: Expression) -> Type:
     return replace(type_, bits=bits_of(expression), precision=0)
 
 
-def cut(precision: int, scale: int) -> Type:
-    """Return a decimal type; with too many digits, some after the point are given up.
-
-    >>> str(cut(40, 10)), str(cut(50, 4))
-    ('decimal(38,8)', 'decimal(38,4)')
-    """
-    if precision > DECIMAL_MAX_DIGITS:
-        scale = max(scale - (precision - DECIMAL_MAX_DIGITS), min(scale, MIN_CUT_SCALE))
-        precision = DECIMAL_MAX_DIGITS
-    return decimal(precision, scale)
-
-
 def wider(left: Type, right: Type, *, by_name: bool = True) -> Type | None:
-    """Return the type of values of either type; None if there is none.
-
-    Args:
-        left: a type.
-        right: another one.
-        by_name: whether fields of structs must have the same names.
+    """Return the type of values of either type; None if there is none, or other names of fields.
 
     >>> str(wider(decimal(5, 2), decimal(4, 3)))
     'decimal(6,3)'
@@ -152,6 +135,12 @@ def wider(left: Type, right: Type, *, by_name: bool = True) -> Type | None:
         return None if element is None else array_of(element).with_null(nullable)
     if left.is_struct and right.is_struct:
         return _wider_struct(left, right, by_name=by_name)
+    if left.is_map and right.is_map:
+        key, value = (
+            wider(one, other, by_name=by_name)
+            for (_, one), (_, other) in zip(left.members, right.members, strict=True)
+        )
+        return map_of(key, value).with_null(nullable) if key and value else None
     if len(kinds) == 1:
         return (_wider_interval(left, right) if left.is_interval else left).with_null(nullable)
     if left.is_time and right.is_time:
@@ -181,7 +170,7 @@ def _read_type(beside: Type) -> Type | None:
             return beside
         case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
             return None
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             return None
 
 
@@ -263,6 +252,8 @@ def convert(expression: Expression, type_: Type) -> Expression:
         made = _with_fields(expression, type_, convert)
         assert made is not None, f"{found} never becomes {type_} by itself"
         return made
+    if type_.is_map:
+        return map_with(expression, type_, convert) or expression
     if found.domain == type_.domain and found.logical is type_.logical:
         if found.is_interval and found.fields != type_.fields:
             return interval_of(amount_of(expression), type_, expression.span)
@@ -329,21 +320,28 @@ def _with_elements(
     return FunctionCall("array", found, type_.with_null(False), array.span)
 
 
-def is_same(one: Type, other: Type) -> bool:
-    """Whether the values of a type are those of another one, which has room for their bits."""
-    has_room = not one.is_number or (one.bits or 64) <= (other.bits or 64)
-    has_room = has_room and (not one.is_decimal or one.precision <= other.precision)
-    digits = other.precision if one.is_decimal else one.precision
-    alike = replace(one, precision=digits, nullable=other.nullable, members=other.members)
-    return (
-        has_room
-        and alike == other
-        and len(one.members) == len(other.members)
-        and all(
-            name == other_name and is_same(each, wanted)
-            for (name, each), (other_name, wanted) in zip(one.members, other.members, strict=True)
-        )
-    )
+def map_with(
+    given: Expression, type_: Type, change: Callable[[Expression, Type], Expression | None]
+) -> Expression | None:
+    """Return a map with keys and values of other types, if its arrays can be converted."""
+    if isinstance(given, ConstantValue):
+        return ConstantValue(None, type_.with_null(True), given.span)
+    if not given.type.is_map:
+        return None
+    if is_same(given.type, type_):
+        return replace(given, type=type_.with_null(given.type.nullable))
+    parts: list[Expression] = []
+    for at, (_, wanted) in enumerate(type_.members):
+        if isinstance(given, FunctionCall) and given.functor == "map_from_arrays":
+            array = given.arguments[at]
+        else:
+            functor, held = ("map_keys", "map_values")[at], given.type.members[at][1]
+            array = call(functor, (given,), array_of(held), given.span)
+        made = change(array, array_of(wanted).with_null(array.type.nullable))
+        if made is None or not is_same(made.type, array_of(wanted)):
+            return None
+        parts.append(made)
+    return call("map_from_arrays", tuple(parts), type_, given.span)
 
 
 def _with_fields(
@@ -479,7 +477,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
             return expression if kind is Kind.BINARY else None
         case Kind.DURATION | Kind.MONTHS:
             return _to_interval(expression, target)
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             return _cast_members(expression, target)
         case Kind.UNSIGNED:
             return None
@@ -512,6 +510,8 @@ def _cast_members(expression: Expression, target: Type) -> Expression | None:
         return _with_fields(
             expression, target, lambda each, type_: cast(each, type_, type_.bits or 64)
         )
+    if target.is_map:
+        return map_with(expression, target, lambda each, type_: cast(each, type_, 64))
     made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
     return made if made.type.element == target.element else None
 
@@ -623,7 +623,7 @@ def _to_integer(expression: Expression, bits: int) -> Expression | None:
             found = _last_fields(expression)
         case Kind.DATE | Kind.TIMESTAMP_NTZ | Kind.BINARY | Kind.FLOAT32:
             return None
-        case Kind.ARRAY | Kind.STRUCT:
+        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
             return None
     return within(found, bits)
 

@@ -16,6 +16,7 @@ from corollary.core.types import (
     SYMBOL,
     Kind,
     Type,
+    cut,
     decimal,
 )
 from corollary.data_class import dataclass
@@ -29,7 +30,6 @@ from corollary.frontends.sql.binder.values.conversions import (
     column_type,
     common_type,
     convert,
-    cut,
     decimal_of,
     integer,
     interval_of,
@@ -269,9 +269,18 @@ def aligned(
     type_ = common_type(list(arguments), by_name=by_name)
     if type_ is None:
         raise mismatch(site, arguments, what)
+    if not by_name:
+        check_comparable(type_, site)
     if type_.precision < 0:
         return tuple(arguments)
     return tuple(_read(each, type_, site) for each in arguments)
+
+
+def check_comparable(type_: Type, site: Site) -> None:
+    """Refuse values that are maps, or have any inside, where they would be compared."""
+    if type_.has_maps:
+        note = "compare `map_entries(m)`, which has the order of keys"
+        raise site.error("C1307", "Maps are not compared, and have no order.", note)
 
 
 def _read(value: Expression, type_: Type, site: Site) -> Expression:
