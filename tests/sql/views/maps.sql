@@ -24,4 +24,4 @@ CREATE VIEW distinct_maps AS SELECT s, COUNT(DISTINCT map_concat(map('a', a), ma
 
 -- lists of both
 -- duckdb: SELECT k, 2 AS n, b AS x, 'b' AS y FROM t
-CREATE VIEW lists_of_entries AS SELECT k, size(m) AS n, map_values(m)[1] AS x, map_keys(m)[1] AS y FROM (SELECT k, map('b', b, 'a', a) AS m FROM t);
+CREATE VIEW lists_of_entries AS SELECT k, size(m) AS n, map_values(m)[1] AS x, map_keys(m)[1] AS y FROM (SELECT k, map('a', a, 'b', b) AS m FROM t);
