@@ -546,8 +546,8 @@ def _to_tuples(lists: pa.Array) -> list[Value]:
 
 def _to_rows(structs: pa.Array) -> list[Value]:
     columns = [_to_python_column(pa.chunked_array([each])) for each in structs.flatten()]
+    rows = zip(*columns, strict=True) if columns else [()] * len(structs)
     is_valid = structs.is_valid().to_pylist()
-    rows = zip(*columns, strict=True)
     return [row if is_one else None for row, is_one in zip(rows, is_valid, strict=True)]
 
 
