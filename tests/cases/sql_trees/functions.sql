@@ -58,7 +58,7 @@ select exp(f), expm1(f), ln(f), log(f), log(2, f), log2(f), log10(k), log1p(f), 
 
 select ts - d, d - date '2026-01-01', interval 1 day + interval 2 hours, d + make_dt_interval(k, 1, 2, 3.5), ts - make_ym_interval(k), make_dt_interval(k) * 1.5, make_ym_interval(1, k) / 3, extract(MONTH FROM make_ym_interval(k)), cast(s as interval hour to minute), cast(interval '1 02:03:04' day to second as string), cast(make_dt_interval(k) as interval day), d + (d - date '2026-01-01') from t
 
-select array(k, 2), array(k, 2)[0], size(array(s)), cardinality(array(s)), array_size(array(s)), array_distinct(array(k)), array_union(array(k), array(1)), array_intersect(array(k), array(1)), array_except(array(k), array(1.5)), array_remove(array(k), 1), array_compact(array(k)), array_sort(array(k)), sort_array(array(k)), sort_array(array(k), false), array_position(array(s), 'a'), array_join(array(s), ','), array_append(array(k), 1), array_prepend(array(k), null), array_insert(array(k), 1, 2), array_repeat(k, 2), slice(array(k), 1, 2), flatten(array(array(k))), array_contains(array(k), 1), arrays_overlap(array(k), array(1)), array_min(array(k)), array_max(array(k)), get(array(k), 0), element_at(array(k), 1), try_element_at(array(k), 1), concat(array(k), array(1)), reverse(array(k)), sequence(k, 3), split(s, ',') from t
+select array(k, 2), array(k, 2)[0], size(array(s)), cardinality(array(s)), array_size(array(s)), array_distinct(array(k)), array_union(array(k), array(1)), array_intersect(array(k), array(1)), array_except(array(k), array(a)), array_remove(array(k), 1), array_compact(array(k)), array_sort(array(k)), sort_array(array(k)), sort_array(array(k), false), array_position(array(s), 'a'), array_join(array(s), ','), array_append(array(k), 1), array_prepend(array(k), null), array_insert(array(k), 1, 2), array_repeat(k, 2), slice(array(k), 1, 2), flatten(array(array(k))), array_contains(array(k), 1), arrays_overlap(array(k), array(1)), array_min(array(k)), array_max(array(k)), get(array(k), 0), element_at(array(k), 1), try_element_at(array(k), 1), concat(array(k), array(1)), reverse(array(k)), sequence(k, 3), split(s, ',') from t
 
 select explode(array(k)), k from t
 
@@ -68,7 +68,7 @@ select get_json_object(s, '$.a[0]'), json_array_length(s), json_object_keys(s) f
 
 select json_tuple(s, 'a', 'b') from t
 
-select typeof(k), hash(k, s, null, d, m), xxhash64(f), hmac(s, X'61'), from_base32(s), bitmap_count(X'ff'), jaro_winkler_similarity(s, 'a'), regexp_extract_all(s, '(a)(b)', 2), mask(s), mask(s, 'Q', null), time_bucket(interval 15 minutes, ts), time_bucket(interval 2 months, d), convert_timezone('Europe/Berlin', ts) from t
+select typeof(k), hash(k, s, null, d, m), xxhash64(f), hmac(s, X'61'), from_base32(s), bitmap_count(X'ff'), jaro_winkler_similarity(s, 'a'), regexp_extract_all(s, '(a)(b)', 2), mask(s), mask(s, 'Q', null), time_bucket(interval 15 minutes, ts), time_bucket(interval 2 months, ts), convert_timezone('Europe/Berlin', ts) from t
 
 select parse_url(s, 'HOST'), try_parse_url(s, 'QUERY', 'a') from t
 

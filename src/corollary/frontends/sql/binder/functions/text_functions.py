@@ -272,6 +272,9 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
 
 
 def _concat_binary(arguments: list[Expression], site: Site) -> Expression:
+    """Return bytes; beside a text, they are texts."""
+    if not all(each.type.is_binary or is_untyped(each) for each in arguments):
+        return _concat(arguments, site)
     parts = tuple(fitted(each, BYTES, site) for each in arguments)
     return parts[0] if len(parts) == 1 else call("join_bytes", parts, BINARY, site.span)
 

@@ -36,6 +36,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     integer,
     interval_of,
     is_untyped,
+    sized,
     wider,
 )
 from corollary.frontends.sql.binder.values.operators import (
@@ -303,4 +304,5 @@ def interval_part(name: str, value: Expression, site: Site) -> Expression:
         found = call("rem", (found, integer(size)), NUMBER, site.span)
     if name == "SECOND":
         return rounded("/", found, integer(SIZES[name]), decimal(8, 6), site.span)
-    return call("/", (found, integer(SIZES[name])), NUMBER, site.span)
+    whole = call("/", (found, integer(SIZES[name])), NUMBER, site.span)
+    return sized(whole, 32 if name in ("YEAR", "DAY") else 8)
