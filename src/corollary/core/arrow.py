@@ -330,7 +330,7 @@ def _from_bytes(array: pa.Array) -> pa.Array:
 
 def _to_bytes(array: pa.Array) -> pa.Array:
     array = array.cast(pa.large_string())
-    offsets, digits = contents(array)
+    offsets, digits = contents(array.fill_null(""))  # a null may stand above any text
     data = hex_bytes(digits)
     return _array_of(pa.large_binary(), array, offsets // 2, data).cast(pa.binary())
 

@@ -42,7 +42,7 @@ select date_format(d, "yyyy[-MM]'['dd']'"), to_date(s, 'yyyy[-MM[-dd]]'), to_tim
 
 select soundex(s), quote(s), mask(s), url_encode(s), url_decode(s), try_url_decode(s), find_in_set(s, 'a,b'), md5(s), sha(s), sha1(s), sha2(s, 256), crc32(s), hex(s), hex(k), base64(s), to_base32(s), luhn_check(s) from t
 
-select levenshtein(s, 'abc'), levenshtein(s, 'abc', 2), substring_index(s, ',', 2), regexp_count(s, 'a'), regexp_instr(s, 'a'), regexp_substr(s, 'a'), format_number(k, 2), conv(s, 16, 10), elt(k, s, 'b'), overlay(s, 'x', 2), overlay(s placing 'x' from 2 for 1), locate('a', s, 2), ltrim('x', s), octet_length(s), bit_length(s) from t
+select levenshtein(s, 'abc'), levenshtein(s, 'abc', 2), substring_index(s, ',', 2), regexp_count(s, 'a'), regexp_instr(s, 'a'), regexp_substr(s, 'a'), format_number(k, 2), conv(s, 16, 10), elt(k, s, 'b'), overlay(s, 'x', 2), overlay(s placing 'x' from 2 for 1), overlay(X'6162' placing X'63' from 2), locate('a', s, 2), ltrim('x', s), octet_length(s), bit_length(s) from t
 
 select collation(s), is_valid_utf8(s), validate_utf8(s), try_validate_utf8(s), make_valid_utf8(s), trim('x' from s), trim(leading 'x' from s), translate(s, 'ab', 'ba') from t
 

@@ -94,7 +94,7 @@ CREATE VIEW codes AS SELECT k, CHR(97 + k) AS x, ASCII(s) AS y FROM t;
 -- quotes and signs in literals
 CREATE VIEW quoted AS SELECT k, 'it\'s "so"; -- no comment' AS x FROM t WHERE s <> 'a\'b';
 
--- all matches, and how alike
+-- all matches
 -- not sqlite: it has none of them
--- duckdb: SELECT k, len(regexp_extract_all(s, '[ab]', 0)) AS x, CASE WHEN s = '' THEN 0 ELSE jaro_winkler_similarity(s, 'ab') END AS y FROM t WHERE s IS NOT NULL AND s <> 'äb'
-CREATE VIEW matches_and_likeness AS SELECT k, size(regexp_extract_all(s, '[ab]', 0)) AS x, jaro_winkler_similarity(s, 'ab') AS y FROM t WHERE s <> 'äb';
+-- duckdb: SELECT k, len(regexp_extract_all(s, '[ab]', 0)) AS x FROM t WHERE s IS NOT NULL AND s <> 'äb'
+CREATE VIEW all_matches AS SELECT k, size(regexp_extract_all(s, '[ab]', 0)) AS x FROM t WHERE s <> 'äb';

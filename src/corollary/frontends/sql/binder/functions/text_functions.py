@@ -327,6 +327,12 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
             "rpad(b: binary, n: number, p: binary)": "from_hex(rpad(to_hex(b), 2 * n, to_hex(p)))",
             "reverse(b: binary)": """
                 from_hex(regexp_replace(reverse(to_hex(b)), '(.)(.)', '$2$1'))""",
+            "overlay(b: binary, new: binary, start: number)": """
+                join_bytes(slice_bytes(b, 1, start - 1), new,
+                slice_bytes(b, start + byte_count(new), 2147483647))""",
+            "overlay(b: binary, new: binary, start: number, n: number)": """
+                join_bytes(slice_bytes(b, 1, start - 1), new,
+                slice_bytes(b, start + if(lt(n, 0), byte_count(new), n), 2147483647))""",
             "is_valid_utf8(b: binary)": """
                 if(is_null(b), eq(b, b), is_null(try(from_utf8(b))), ne(b, b), eq(b, b))""",
             "validate_utf8(b: binary)": "from_utf8(b)",
