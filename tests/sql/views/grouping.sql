@@ -153,6 +153,7 @@ CREATE VIEW null_aggregates AS SELECT a, SUM(CAST(NULL AS INT)) AS s, COUNT(CAST
 
 -- a subquery sees the null of a key that a set leaves out
 -- not sqlite: it has no grouping sets
+-- not spark: Spark wants such a subquery in GROUP BY, and cannot group by it
 CREATE VIEW sets_subquery AS SELECT a, (SELECT MAX(k) FROM t WHERE t.a = u.a) AS m, EXISTS (SELECT k FROM t WHERE t.a = u.a) AS e FROM u GROUP BY ROLLUP (a);
 
 -- also on the left of IN
