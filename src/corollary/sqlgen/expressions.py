@@ -115,7 +115,8 @@ class Application:
 
     def truth(self, test: Node, *, may_be_null: bool, fault: Node | None) -> SqlExpression:
         """Return a test as a value of the type `bool`."""
-        return SqlExpression(self.dialect.from_test(test), fault, may_be_null, BOOL)
+        value = self.dialect.from_test(exp.Paren(this=test))  # it may become an operand
+        return SqlExpression(value, fault, may_be_null, BOOL)
 
     def test(self, value: SqlExpression) -> Node:
         """Return a value of the type `bool` as a test; null stays null."""

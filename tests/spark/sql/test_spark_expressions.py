@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp, parse_one
 
 from corollary.core.logic import (
     Condition,
@@ -16,11 +17,12 @@ from corollary.core.logic import (
     type_of,
 )
 from corollary.core.printer import print_condition, print_term
-from corollary.core.types import PRIMITIVES, SYMBOL, Kind
+from corollary.core.types import BOOL, PRIMITIVES, SYMBOL, Kind
 from corollary.engines.spark.bulk.queries import SessionFunctions
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, tuples_to_spark
 from corollary.engines.spark.session import private_session
 from corollary.sqlgen.compiled import MARK, NotCompiled
+from corollary.sqlgen.expressions import SqlExpression, lower_condition
 from corollary.sqlgen.pipelines import compile_pipeline
 from corollary.sqlgen.spark_dialect import SPARK
 from support.selection import examples, seed_of_run
@@ -127,3 +129,13 @@ def test_expressions(spark: Any) -> None:
     ]
     compared += [random_condition(generator, SPARK, 2) for _ in range(EXPRESSIONS)]
     compare(spark, compared, random_rows(generator, ROWS))
+
+
+def test_a_test_is_an_operand_in_parentheses() -> None:
+    """`or(x, y) != true` compares the disjunction, and not its second operand."""
+    names = ("xbool", "ybool")
+    values = {name: SqlExpression(exp.column(name), None, True, BOOL) for name in names}
+    either = Functor("or", tuple(Variable(name, BOOL) for name in names), BOOL)
+    lowered = lower_condition(Condition("!=", either, Constant(True, BOOL)), values, SPARK)
+    (compared,) = parse_one(SPARK.text(lowered.value), dialect="spark").find_all(exp.NEQ)
+    assert isinstance(compared.this.unnest(), exp.Or)
