@@ -89,7 +89,7 @@ lint: $(STAMP) ## check style, types, the import contracts and the hashes of scr
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tests/vendor.py --check
 
-format: $(STAMP) ## mend style where a tool can
+format: $(STAMP) ## fix style where a tool can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from corollary.database.transaction import Transaction
     from corollary.documents.active_collection import ActiveCollection
     from corollary.documents.document import ActiveDocument
+    from corollary.pipelines.views import view
 
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "WarehouseError",
     "functor",
     "open",
+    "view",
 ]
 
 
@@ -83,6 +85,10 @@ def __getattr__(name: str) -> Any:
             from corollary.documents.document import ActiveDocument
 
             return ActiveDocument
+        case "view":
+            from corollary.pipelines.views import view
+
+            return view
         case "spark":
             return import_module("corollary.spark")
         case _:

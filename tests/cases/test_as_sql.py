@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import corollary
@@ -39,6 +40,17 @@ def tables_and_views(db: Any) -> tuple[dict[str, str], dict[str, str], dict[str,
         else:
             tables[each.relation] = each.text.split(";\n\nINSERT")[0]
     return tables, views, reasons
+
+
+def in_utc(found: pa.Table, expected: pa.Schema) -> pa.Table:
+    """Return rows of DuckDB's timestamps, which have no zone, as those in UTC where ours are."""
+    fields = [
+        theirs.with_type(ours.type)
+        if pa.types.is_timestamp(theirs.type) and pa.types.is_timestamp(ours.type)
+        else theirs
+        for theirs, ours in zip(found.schema, expected, strict=True)
+    ]
+    return found.cast(pa.schema(fields))
 
 
 @pytest.mark.matrix(8)
@@ -74,4 +86,5 @@ def test_duckdb_evaluates_a_case(folder: Path, monkeypatch: pytest.MonkeyPatch) 
             if not relation.columns:
                 assert found.num_rows == expected.num_rows
                 continue
+            found = in_utc(found, expected.schema)
             assert comparable(to_python(found)) == comparable(to_python(expected)), text

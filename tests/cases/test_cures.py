@@ -140,7 +140,7 @@ def test_cures(cure: Cure) -> None:
 
 
 UNTRIED = {
-    "C1376",  # points in history need a warehouse: tests/unit/database/test_sql.py
+    "C1376",  # points in history need a warehouse: tests/unit/database/sql/test_sql.py
     "C0104",  # files that cannot be included: tests/unit/frontends/test_preprocessor.py
     "C0503",  # found after the checks, by the rewriting
     "C1030",  # says what ends it, not how to change the program

@@ -1,6 +1,7 @@
 """Publications that are cut short are done again, and publishers take turns."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,32 @@ from typing import Any
 import pytest
 
 from corollary import fault
+from corollary.core.table_options import TableOptions
 from corollary.warehouse.publishing.publisher import Publisher
 from support.published_table import EDGE, House, publish_and_die
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "feed"])
+def feed(request: pytest.FixtureRequest) -> bool:
+    """Whether the table has a change data feed."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path / "warehouse")
+def house(tmp_path: Path, feed: bool) -> House:
+    return House(tmp_path / "warehouse", options=TableOptions(change_data_feed=feed))
+
+
+def demand_feed(house: House, feed: bool, first: int = 0) -> None:
+    """Demand that the change data of all versions add up to the rows of the table."""
+    if not feed:
+        return
+    rows: Counter[str] = Counter()
+    for _, kinds in sorted(house.change_data(first).items()):
+        rows.update(kinds.get("insert", ()))
+        rows.subtract(kinds.get("delete", ()))
+        assert min(rows.values()) >= 0
+    assert +rows == Counter(repr(row) for row in house.rows.values())
 
 
 class Killed(BaseException):
@@ -42,22 +62,23 @@ def die(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]]
     return die
 
 
-def test_a_process_that_is_killed(house: House) -> None:
+def test_a_process_that_is_killed(house: House, feed: bool) -> None:
     house.change([(at, "a") for at in range(10)])
-    publish_and_die(house.root, "before_publish")
+    publish_and_die(house.root, "before_publish", "feed" * feed)
     assert house.publisher.lag([EDGE]) == {"edge": 1}
     house.publish()
     house.demand_good()
     house.change([(10, "b")], [(1, "a"), (2, "a")])
-    publish_and_die(house.root, "after_publish")
+    publish_and_die(house.root, "after_publish", "feed" * feed)
     house.demand_truth()
     assert house.publisher.lag([EDGE]) == {"edge": 1}
     assert house.publish() is None
     house.demand_good()
+    demand_feed(house, feed)
 
 
 @pytest.mark.parametrize("point", ["before_publish", "after_publish"])
-def test_what_is_cut_short_is_done_again(house: House, die: Any, point: str) -> None:
+def test_what_is_cut_short_is_done_again(house: House, die: Any, point: str, feed: bool) -> None:
     house.change([(at, "a") for at in range(10)])
     die(point, house.publish)
     house.publish()
@@ -67,10 +88,13 @@ def test_what_is_cut_short_is_done_again(house: House, die: Any, point: str) -> 
     house.change([(11, "b")], [(3, "a")])
     house.publish()
     house.demand_good()
-    assert len(house.publisher.clean()) == (3 if point == "before_publish" else 0)
+    demand_feed(house, feed)
+    assert len(house.publisher.clean()) == (3 + feed if point == "before_publish" else 0)
+    demand_feed(house, feed)
     die(point, house.republish)
     house.publish()
     house.demand_good()
+    demand_feed(house, feed)
     house.entry(0).write_bytes(b"")
     die(point, house.republish)
     house.republish()
@@ -84,7 +108,9 @@ def test_what_is_cut_short_is_done_again(house: House, die: Any, point: str) -> 
 @pytest.mark.parametrize(
     ("point", "files_left"), [("before_publish:2", 17), ("after_publish:2", 1)]
 )
-def test_a_merge_that_is_cut_short(house: House, die: Any, point: str, files_left: int) -> None:
+def test_a_merge_that_is_cut_short(
+    house: House, die: Any, point: str, files_left: int, feed: bool
+) -> None:
     for at in range(16):
         house.change([(at, "a")])
         house.publish()
@@ -96,9 +122,10 @@ def test_a_merge_that_is_cut_short(house: House, die: Any, point: str, files_lef
     house.publish()
     house.demand_good()
     assert len(house.referenced()) <= 2
+    demand_feed(house, feed)
 
 
-def test_clean_waits_for_readers(house: House) -> None:
+def test_clean_waits_for_readers(house: House, feed: bool) -> None:
     house.change([(1, "a"), (2, "b")])
     house.publish()
     reader = house.delta()
@@ -112,19 +139,20 @@ def test_clean_waits_for_readers(house: House) -> None:
     aside.mkdir()
     assert house.publisher.clean() == [orphan, aside]
     assert reader.to_pyarrow_dataset().count_rows() == 2
-    assert len(house.publisher.clean(0)) == 1
+    assert len(house.publisher.clean(0)) == 1 + feed
     assert foreign.exists()
     house.demand_good()
 
 
-def test_publishers_take_turns(house: House) -> None:
+def test_publishers_take_turns(house: House, feed: bool) -> None:
     house.change([(at, "a") for at in range(100)])
     for at in range(5):
         house.change([(at, "b")], [(at, "a")])
     results: list[Any] = []
 
     def work() -> None:
-        publisher = Publisher(house.root, house.warehouse.catalog)
+        options = {"edge": TableOptions(change_data_feed=feed)}
+        publisher = Publisher(house.root, house.warehouse.catalog, options=options)
         results.append([publisher.publish(EDGE, commit, house.history) for commit in range(1, 7)])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -135,3 +163,4 @@ def test_publishers_take_turns(house: House) -> None:
     made = [each for result in results for each in result if each is not None]
     assert sorted(each.commit for each in made) == [1, 2, 3, 4, 5, 6]
     house.demand_good()
+    demand_feed(house, feed)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import corollary
 from corollary.core.arrow import to_python
 from corollary.core.states import State
-from corollary.engines.local import prepared_plan
 from corollary.engines.local.evaluation import derivation, row_stages
+from corollary.engines.local.evaluation.aggregation import accumulate
 from corollary.engines.local.evaluation.aggregation.accumulate import accumulate_rows
 from corollary.engines.local.storage import table
 from corollary.engines.local.storage.rows import permutation
@@ -170,7 +170,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "NEW as OLD": (table.Table, "matching_rows", new_as_old),
     "every row": (table, "matching", every_row),
     "sums of nothing": (derivation, "sum_rows", sums_of_nothing),
-    "nothing goes": (prepared_plan, "accumulate_rows", nothing_goes),
+    "nothing goes": (accumulate, "accumulate_rows", nothing_goes),
     "no row is known": (table.Table, "has_row", no_row),
 }
 

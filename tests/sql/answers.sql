@@ -50,6 +50,13 @@ SELECT try_cast(1 DIV 0 AS INT) AS x
 SELECT try_divide(k, 0) AS x, try_add(k, try_divide(k, 0)) AS y, try_cast('x' || s AS INT) AS z, try_add(9223372036854775807, k + 0L) AS w FROM t WHERE k = 1
 -- = NULL | NULL | NULL | NULL
 
+-- a DOUBLE is compared with the largest BIGINT as a DOUBLE, which is one more
+SELECT CAST(9223372036854775807D AS BIGINT) AS x, try_cast(-9223372036854775808D AS BIGINT) AS y, try_cast(2147483648D AS INT) AS z FROM t WHERE k = 1
+-- = 9223372036854775807 | -9223372036854775808 | NULL
+
+SELECT CAST(9.3e18 AS BIGINT) AS x
+-- error C0810
+
 -- powers as Java has them
 SELECT power(1, double('NaN')) AS a, power(double('NaN'), 0) AS b, power(-1, double('Infinity')) AS c, power(k, 2) AS d FROM t WHERE k = 2
 -- = nan | 1.0 | nan | 4.0

@@ -174,7 +174,7 @@ CREATE TRIGGER g «BEFORE INSERT ON t REFERENCING NEW TABLE AS n FOR EACH STATEM
 
 CREATE «PROCEDURE p() BEGIN END;
 
-CREATE «FUNCTION p(x INT) RETURNS INT RETURN x + 1;
+CREATE FUNCTION «p(x INT) RETURNS INT RETURN x + 1;
 
 CREATE TABLE «t (k INT PRIMARY KEY);
 
@@ -212,4 +212,9 @@ CREATE VIEW v AS SELECT k, «exists(a, x -> x > 1) AS x FROM t;
 
 CREATE VIEW v AS SELECT k, upper(«x -> x) AS x FROM t;
 
-CREATE VIEW v AS SELECT k, «transform(array(a), x -> NULL) AS x FROM t;
+-- patterns are those of RE2
+CREATE VIEW v AS SELECT k, «split(s, '[') AS x FROM t;
+
+CREATE VIEW v AS SELECT k, «split(s, s) AS x FROM t;
+
+CREATE VIEW v AS SELECT k, «str_to_map(s, ',', '(') AS x FROM t;

@@ -25,6 +25,9 @@ ANSWERS = {
     "CASE WHEN k > 0 THEN k ELSE b END": (2147483647, "BIGINT"),
     "k * CAST(2 AS BIGINT)": (4294967294, "BIGINT"),
     "length('abc') + y": (130, "INT"),
+    "array(k, b)[0] + 1": (2147483648, "BIGINT"),
+    "map(1, k, 2, b)[1] + 1": (2147483648, "BIGINT"),
+    "bitmap_bucket_number(k) * bitmap_bucket_number(k)": (4294967296, "BIGINT"),
 }
 OVERFLOWS = (
     *("k + 1", "k * 2", "y + y", "-(-k - 1)", "abs(-k - 1)", "round(k, -1)", "s * s"),

@@ -10,6 +10,7 @@ from corollary.core.types import NUMERIC, PRIMITIVES, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES as SQL_AGGREGATES
 from corollary.frontends.sql.binder.functions import table
 from corollary.frontends.sql.binder.generators import EXPLODED
+from corollary.frontends.sql.binder.lambdas import MAP_LAMBDAS
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
 from corollary.sqlgen.dialect import SqlDialect
@@ -108,7 +109,7 @@ def sql_functions_table() -> list[str]:
     special = set(SPECIAL_CALLS)
     casts = {each for each in special if SPECIAL_CALLS[each] is SPECIAL_CALLS["bigint"]}
     times = {each for each in special if each.endswith(("add", "diff"))}
-    of_json = {"json_tuple", *_sql_names("JSON")}
+    of_json = {"json_tuple", *table.JSON_FUNCTIONS, *_sql_names("JSON")}
     coded = {*table.BINARY_FUNCTIONS, *table.CODING_FUNCTIONS, *_sql_names("binary")}
     groups: dict[str, Iterable[str]] = {
         "numbers, choices": {*table.NUMBER_FUNCTIONS, *_sql_names("numbers")},
@@ -119,11 +120,14 @@ def sql_functions_table() -> list[str]:
         - _sql_names("JSON")
         - {"json_tuple"},
         "structs": OF_STRUCTS,
-        "maps": {*table.MAP_FUNCTIONS, *table.FUNCTIONS_OF_MAPS},
+        "maps": {*table.MAP_FUNCTIONS, *table.FUNCTIONS_OF_MAPS, *MAP_LAMBDAS},
         "dates": {*table.TIME_FUNCTIONS, *_sql_names("times"), *times},
         "times of the day": {*table.CLOCK_FUNCTIONS, *table.TIME_OF_DAY_FUNCTIONS},
         "casts": casts,
-        "aggregates": {*SQL_AGGREGATES, *special - casts - times - OF_STRUCTS - {EXPLODED}},
+        "aggregates": {
+            *SQL_AGGREGATES,
+            *special - casts - times - OF_STRUCTS - {EXPLODED, *MAP_LAMBDAS},
+        },
         "windows": WINDOW_FUNCTIONS,
     }
     shown = {name for group in groups.values() for name in group}

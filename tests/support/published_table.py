@@ -12,10 +12,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
+from corollary.core.table_options import TableOptions
 from corollary.core.types import FLOAT, NUMBER, SYMBOL, Kind, Type
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.publishing.checked_log import TableFinding
@@ -39,15 +41,21 @@ ODD = Relation(
 class House:
     """A warehouse in which one relation changes and is published."""
 
-    def __init__(self, root: Path, relation: Relation = EDGE) -> None:
+    def __init__(
+        self, root: Path, relation: Relation = EDGE, options: TableOptions | None = None
+    ) -> None:
         self.root = root
         self.relation = relation
         self.warehouse = Warehouse.open(root)
-        self.publisher = Publisher(root, self.warehouse.catalog)
+        self.set_options(options or TableOptions())
         self.history = StoredHistory(self.warehouse)
         self.rows: dict[str, Row] = {}
         latest = self.warehouse.catalog.latest_commit()
         self.commit = latest.number if latest else 0
+
+    def set_options(self, options: TableOptions) -> None:
+        catalog = self.warehouse.catalog
+        self.publisher = Publisher(self.root, catalog, options={self.relation.name: options})
 
     @property
     def path(self) -> Path:
@@ -122,7 +130,20 @@ class House:
         return {Path(uri).name for uri in self.delta().file_uris()}
 
     def data_files(self) -> set[str]:
-        return {each.name for each in self.path.iterdir() if each.name != "_delta_log"}
+        return {each.name for each in self.path.iterdir() if each.name[0] != "_"}
+
+    def change_data(self, first: int = 0) -> dict[int, dict[str, list[str]]]:
+        """Return what `deltalake` says that versions changed: rows, by the kind of their change."""
+        feed = self.delta().load_cdf(starting_version=first)
+        found: dict[int, dict[str, list[str]]] = {}
+        for row in pa.RecordBatchReader.from_stream(feed).read_all().to_pylist():
+            version, kind = row.pop("_commit_version"), row.pop("_change_type")
+            assert row.pop("_commit_timestamp") is not None
+            found.setdefault(version, {}).setdefault(kind, []).append(repr(tuple(row.values())))
+        return {
+            version: {kind: sorted(rows) for kind, rows in kinds.items()}
+            for version, kinds in found.items()
+        }
 
 
 def nullable(type_: Type) -> Type:
@@ -138,15 +159,18 @@ def random_row(rng: random.Random) -> Row:
     )
 
 
-def publish_and_die(root: Path, fault: str) -> None:
+def publish_and_die(root: Path, fault: str, feed: str = "") -> None:
     """Publish in a process of its own that is killed at a point."""
     environment = {**os.environ, "COROLLARY_FAULT": fault}
     found = subprocess.run(
-        [sys.executable, __file__, str(root)], env=environment, capture_output=True, check=False
+        [sys.executable, __file__, str(root), feed],
+        env=environment,
+        capture_output=True,
+        check=False,
     )
     assert found.returncode == -9, found.stderr.decode()
 
 
 if __name__ == "__main__":
-    house = House(Path(sys.argv[1]))
+    house = House(Path(sys.argv[1]), options=TableOptions(change_data_feed=bool(sys.argv[2])))
     house.publish()

@@ -16,6 +16,8 @@ SOURCE = REPOSITORY / "src"
 PACKAGE = SOURCE / "corollary"
 MODULES_MAX = 25
 LINES_MAX = 700
+KIND_MODULES_MAX = 45
+"""How many modules may name kinds of types: others ask a type what it is."""
 ENGINES = ("corollary.engines.local.", "corollary.engines.spark.")
 """Two engines may have a class of one name each: they are siblings."""
 
@@ -42,6 +44,9 @@ CALLED_BY_LIBRARIES = {
     "readinto",
     "analyze",
     "reportLatestOffset",
+    *("_analyze", "_set_relation_in_plan", "execute_command", "get_configs", "get_config_dict"),
+    *("add_threadlocal_user_context_extension", "remove_user_context_extension"),
+    *("register_output", "register_flow", "register_auto_cdc_flow", "register_sql"),
 }
 """Methods that override those of starlette, uvicorn, click, sqlglot, `io` and PySpark."""
 
@@ -92,6 +97,11 @@ def test_no_folder_has_more_than_25_modules(root: Path) -> None:
 def test_no_module_has_more_than_700_lines() -> None:
     lengths = {module_of(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
     assert {name: length for name, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_few_modules_name_kinds_of_types() -> None:
+    named = [each for each in FILES if re.search(r"\bKind\.", each.read_text("utf-8"))]
+    assert len(named) <= KIND_MODULES_MAX
 
 
 def test_every_package_is_named_in_the_architecture() -> None:

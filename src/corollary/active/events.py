@@ -31,10 +31,11 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.graph import reachable
 from corollary.core.logic import NO_RULE, AnyAggregation, Literal, Rule, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Plan, Step, When, effect_relation, event_relation
-from corollary.core.program import ActiveRules, NormalProgram, Relation
+from corollary.core.program import ActiveRules, NormalProgram, Relation, relations_read
 from corollary.core.states import CHANGES, SIGNS, State
 from corollary.maintain.algorithms.seminaive import fixpoint
 from corollary.maintain.draft import Body, Draft
@@ -44,19 +45,9 @@ from corollary.maintain.update import Update
 
 def required_events(active: ActiveRules, goals: Iterable[str]) -> set[str]:
     """Return the event predicates that the goals depend on, themselves included."""
-    reads: dict[str, set[str]] = {name: set() for name in active.relations}
-    for rule in active.rules:
-        reads[rule.head.relation] |= {each.relation for each in rule.literals}
-    for aggregation in active.aggregations:
-        reads[aggregation.relation].add(aggregation.body)
-    found: set[str] = set()
-    work = [name for name in goals if name in reads]
-    while work:
-        name = work.pop()
-        if name not in found:
-            found.add(name)
-            work += [each for each in reads[name] if each in reads]
-    return found
+    reads = relations_read(active.rules, active.aggregations)
+    below = reachable(goals, lambda name: reads.get(name, ()))
+    return below.keys() & active.relations.keys()
 
 
 def observed_change(event: str) -> tuple[str, State]:
@@ -89,12 +80,9 @@ def required_changes(active: ActiveRules, goals: Collection[str]) -> dict[str, f
 
 def _read(active: ActiveRules, events: Collection[str]) -> Iterator[str]:
     """Yield the relations that the rules of event predicates read, with repetitions."""
-    for rule in active.rules:
-        if rule.head.relation in events:
-            yield from (each.relation for each in rule.literals)
-    for aggregation in active.aggregations:
-        if aggregation.relation in events:
-            yield aggregation.body
+    reads = relations_read(active.rules, active.aggregations)
+    for event in events:
+        yield from reads.get(event, ())
 
 
 def has_observable_change(

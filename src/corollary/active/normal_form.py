@@ -30,6 +30,7 @@ from corollary.core.program import (
     Program,
     Relation,
     marked_name,
+    relations_read,
 )
 from corollary.core.states import SIGNS, State
 from corollary.data_class import dataclass
@@ -174,11 +175,9 @@ class _Split:
         self._lowered = lowered
         known = program.relations.keys() | marked.keys() | heads
         self._auxiliary = [name for name in lowered.relations if name not in known]
-        self._reads: dict[str, set[str]] = {name: set() for name in (*self._auxiliary, *heads)}
-        for rule in lowered.rules:
-            self._reads[rule.head.relation] |= {each.relation for each in rule.literals}
-        for aggregation in lowered.aggregations:
-            self._reads[aggregation.relation].add(aggregation.body)
+        self._reads = relations_read(
+            lowered.rules, lowered.aggregations, (*self._auxiliary, *heads)
+        )
         self._states = self._query_states()
 
     def _query_states(self) -> dict[str, State]:

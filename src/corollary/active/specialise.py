@@ -29,7 +29,6 @@ from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs, flip_signs
 from corollary.core import logic
 from corollary.core.program import ActiveRules, NormalProgram, marked_name
 from corollary.core.states import CHANGES, State
-from corollary.core.types import Kind
 
 
 class _Use(NamedTuple):
@@ -245,7 +244,7 @@ def _equations(rule: logic.Rule) -> Mapping[str, logic.Constant]:
                 and variable.type is not None
                 and constant.type is not None
                 and variable.type.with_null(False) == constant.type.with_null(False)
-                and variable.type.kind is not Kind.FLOAT
+                and not variable.type.stores_floats
             ):
                 found.setdefault(variable.name, constant)
     return found

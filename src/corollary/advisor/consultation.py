@@ -21,7 +21,6 @@ from corollary.advisor.check.measurement import (
     Measurements,
     calibrate_from_commits,
     measure,
-    withdraw_small_gains,
 )
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, verify
@@ -62,12 +61,6 @@ class Consultation:
         """Time the queries before and after, on copies of the data."""
         tables = read_base_tables(self.database)
         return measure(self.advice, self.before, self.after, tables, engine=engine)
-
-    def worthwhile(self, measurements: Measurements) -> "Consultation":
-        """Return the advice without what, as measured, gains too little."""
-        advice = withdraw_small_gains(self.advice, measurements)
-        checked = state_of(self.database).loaded.checked
-        return replace(self, advice=advice, after=reformulate(checked, self.before, advice))
 
     def apply(self) -> Transaction:
         """Store the views and rewrite the rules, in one transaction."""

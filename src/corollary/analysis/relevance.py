@@ -73,6 +73,11 @@ def _arcs(program: NormalProgram) -> list[Arc]:
     return sorted(arcs)
 
 
+def dependencies(program: NormalProgram) -> set[tuple[str, str]]:
+    """Return the pairs of a relation and one that it is derived from."""
+    return {(head, below) for head, below, _ in _arcs(program)}
+
+
 def _propagate(found: dict[str, frozenset[State]], arcs: list[Arc]) -> dict[str, frozenset[State]]:
     """Propagate signs along the arcs until nothing is new."""
     outgoing: dict[str, list[tuple[str, Polarity]]] = {}

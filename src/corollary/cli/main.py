@@ -36,6 +36,10 @@ COMMANDS = {
         "commands.run:command",
         "Evaluate a program once, or keep a warehouse up to date with it.",
     ),
+    "pipelines": (
+        "commands.pipelines:command",
+        "Run a project of Spark Declarative Pipelines, unchanged and incremental.",
+    ),
     "watch": ("commands.watch:command", "Keep a warehouse up to date continuously, with streams."),
     "apply": ("commands.apply:command", "Change a warehouse: one transaction, all or nothing."),
     "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),

@@ -59,7 +59,7 @@ from corollary.core.records.arrays import (
     split_pieces,
     to_pieces,
 )
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.values import from_stored, to_float32, to_stored
 from corollary.data_class import dataclass
 
@@ -173,7 +173,7 @@ def to_stored_column(column: ArrowColumn, type_: Type) -> ArrowColumn:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if type_.kind is not Kind.SYMBOL:
+    if not type_.stores_texts:
         return column.cast(arrow_type(type_.stored))
     if type_.members:
         column = column.cast(arrow_type(type_))

@@ -25,6 +25,21 @@ def reachable(
     return found
 
 
+def reversed_arcs(
+    successors: Mapping[Node, Iterable[Node]],
+) -> dict[Node, dict[Node, None]]:
+    """Return a graph with all arcs the other way round.
+
+    >>> reversed_arcs({"link": ["edge"], "path": ["link", "edge"]})
+    {'edge': {'link': None, 'path': None}, 'link': {'path': None}}
+    """
+    found: dict[Node, dict[Node, None]] = {}
+    for node, targets in successors.items():
+        for target in targets:
+            found.setdefault(target, {})[node] = None
+    return found
+
+
 def strongly_connected_components(
     successors: Mapping[Node, Iterable[Node]],
 ) -> list[tuple[Node, ...]]:

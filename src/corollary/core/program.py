@@ -1,7 +1,7 @@
 """Programs: as the user wrote them, and in normal form."""
 
 import re
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, assert_never
@@ -493,6 +493,43 @@ class SubsumptionOrder:
         return (Condition("=", test, TRUE),)
 
 
+def relations_read(
+    rules: Iterable[Rule], aggregations: Iterable[AnyAggregation], names: Iterable[str] = ()
+) -> dict[str, dict[str, None]]:
+    """Return what relations with rules or an aggregation read; nothing for other `names`."""
+    found: dict[str, dict[str, None]] = {name: {} for name in names}
+    for rule in rules:
+        below = dict.fromkeys(literal.relation for literal in rule.literals)
+        found.setdefault(rule.head.relation, {}).update(below)
+    for aggregation in aggregations:
+        found.setdefault(aggregation.relation, {})[aggregation.body] = None
+    return found
+
+
+class RefreshPolicy(StrEnum):
+    """How a stored view follows the changes of what it reads."""
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental"
+    """By the change, also where a new computation is estimated to be less work."""
+    STRICT = "incremental strict"
+    """The same, or not at all: it is an error where only a new computation is possible."""
+    FULL = "full"
+
+
+REFRESH_PARAMETER = "refresh"
+"""The parameter of `.output` that has the policy."""
+
+
+def refresh_policies(program: Program) -> dict[str, RefreshPolicy]:
+    """Return the policies that a program gives to its views."""
+    return {
+        each.relation: RefreshPolicy(each.parameter(REFRESH_PARAMETER).lower())
+        for each in program.directives
+        if each.name == "output" and each.parameter(REFRESH_PARAMETER)
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class NormalProgram:
     """A program as it is evaluated and maintained: rules and aggregations over typed relations.
@@ -510,6 +547,7 @@ class NormalProgram:
         arithmetic: how its numbers are computed; its rules say it all.
         counters: for each base relation of rows that `autoinc()` numbers, the relation of the rows.
         keys: the columns of the keys that base relations declare.
+        policies: how views are to follow changes; others as it is cheapest.
         statements: the names that statements of SQL define; what they need beside begins with them.
         conclusions: what functions have found out about it, by function; see `once_per_program`.
     """
@@ -527,6 +565,7 @@ class NormalProgram:
     counters: Mapping[str, str] = field(default_factory=dict)
     subsumption: Mapping[str, SubsumptionOrder] = field(default_factory=dict)
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    policies: Mapping[str, RefreshPolicy] = field(default_factory=dict, compare=False)
     statements: frozenset[str] = field(default=frozenset(), compare=False)
     conclusions: dict[object, Any] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -541,6 +580,15 @@ class NormalProgram:
             for name, each in self.relations.items()
             if each.is_declared and name not in counts
         }
+
+    def policy_of(self, names: Iterable[str]) -> RefreshPolicy:
+        """Return how relations that are maintained together are to follow changes.
+
+        What a view needs beside has its policy.
+        """
+        owners = (owner_of(name, self.policies) for name in names) if self.policies else ()
+        found = [self.policies[each] for each in owners if each is not None]
+        return found[0] if found else RefreshPolicy.AUTO
 
     def holder_of(self, name: str) -> Relation:
         """Return the relation that has the tuples of a relation: of a bag, that of its counts."""

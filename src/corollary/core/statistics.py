@@ -1,10 +1,68 @@
-"""Sizes and fan-outs of relations: engines measure them, planners read them."""
+"""Sizes and fan-outs of relations: engines measure them, planners read them.
 
-from collections.abc import Mapping
+Planner, bulk steps and advisor estimate rows and values by the same formulas of cardinality:
+
+    of n rows, n / (V₁ · … · Vₖ) have given values in k columns; columns count as independent
+    of V values in n rows, V · (1 − (1 − f)^(n / V)) remain among a fraction f of the rows (Yao)
+    of n rows thrown into D combinations of values, D · (1 − (1 − 1/D)^n) are hit (occupancy)
+
+S. Yao: Approximating block accesses in database organizations. CACM 20(4), 1977.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import field
+from math import expm1, log1p, sqrt
 
-from corollary.core.cardinality import UNMEASURED_ROWS, fan_out, unmeasured_values
 from corollary.data_class import dataclass
+
+UNMEASURED_ROWS = 1000
+"""The number of tuples that is assumed for a relation that was never measured."""
+
+
+def unmeasured_values(rows: float) -> float:
+    """Return the values that are assumed for a column that was never measured.
+
+    >>> unmeasured_values(100), unmeasured_values(0)
+    (10.0, 1.0)
+    """
+    return max(1.0, sqrt(rows))
+
+
+def fan_out(rows: float, values: Iterable[float]) -> float:
+    """Return how many rows have given values in columns, which have these many values.
+
+    >>> fan_out(3000, [1500])
+    2.0
+    """
+    for each in values:
+        rows /= max(1.0, each)
+    return rows
+
+
+def remaining_values(values: float, rows: float, fraction: float) -> float:
+    """Return how many of some values in some rows remain in a fraction of the rows.
+
+    >>> round(remaining_values(1000, 1000, 0.3)), round(remaining_values(10, 1000, 0.3))
+    (300, 10)
+    """
+    if fraction >= 1.0 or values <= 0.0:
+        return values
+    if fraction <= 0.0:
+        return min(values, 1.0)
+    each = max(1.0, rows / values)
+    return max(min(1.0, values), -values * expm1(each * log1p(-fraction)))
+
+
+def distinct_rows(rows: float, combinations: float) -> float:
+    """Return the expected number of distinct rows, drawn from a number of combinations.
+
+    >>> round(distinct_rows(1000, 10)), round(distinct_rows(10, 1e12))
+    (10, 10)
+    """
+    if combinations <= 1.0:
+        return min(rows, 1.0)
+    # D · (1 − (1 − 1/D)^n) without cancellation for large D.
+    return min(rows, -combinations * expm1(rows * log1p(-1.0 / combinations)))
 
 
 @dataclass(frozen=True, slots=True)

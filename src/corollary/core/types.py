@@ -75,6 +75,7 @@ class TypeSpec:
             bits hold are of 128 bits.
         sqlite: the type of a column in tables of SQLite.
         postgres: their type on the wire of PostgreSQL.
+        json_option: the option of Spark's JSON that says how they are written.
         bounds: the least and the greatest integer behind them.
         stored: the kind as which engines store and compute them, if it is another one. Its order is
             theirs (`core/values.py`).
@@ -88,6 +89,7 @@ class TypeSpec:
     computed: str = "BIGINT"
     sqlite: str = "INTEGER"
     postgres: str = "int8"
+    json_option: str = ""
     bounds: tuple[int, int] = NUMBER_RANGE
     stored: Kind | None = None
 
@@ -134,7 +136,13 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
     ),
     Kind.BOOL: TypeSpec((bool,), "bool", spark="BOOLEAN", duckdb="BOOLEAN", postgres="bool"),
     Kind.DATE: TypeSpec(
-        (date,), "date32", spark="DATE", duckdb="DATE", sqlite="TEXT", postgres="date"
+        (date,),
+        "date32",
+        spark="DATE",
+        duckdb="DATE",
+        sqlite="TEXT",
+        postgres="date",
+        json_option="dateFormat",
     ),
     Kind.TIMESTAMP: TypeSpec(
         (datetime,),
@@ -143,6 +151,7 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         duckdb="TIMESTAMP",
         sqlite="TEXT",
         postgres="timestamptz",
+        json_option="timestampFormat",
     ),
     Kind.TIMESTAMP_NTZ: TypeSpec(
         (datetime,),
@@ -151,6 +160,7 @@ TYPE_SPECS: Mapping[Kind, TypeSpec] = {
         duckdb="TIMESTAMP",
         sqlite="TEXT",
         postgres="timestamp",
+        json_option="timestampNTZFormat",
         stored=Kind.TIMESTAMP,
     ),
     Kind.BINARY: TypeSpec(
@@ -339,6 +349,8 @@ class Type:
     @property
     def catalog_name(self) -> str:
         """The type as Spark describes a column."""
+        if self.precision < 0:
+            return "void"
         if self.is_struct:
             fields = (f"{name}:{each.catalog_name}" for name, each in self.members)
             return f"struct<{','.join(fields)}>"
@@ -425,6 +437,11 @@ class Type:
         return self.logical in INTERVAL_FIELDS
 
     @property
+    def is_months(self) -> bool:
+        """Whether it is `months`, null or not."""
+        return self.logical is Kind.MONTHS
+
+    @property
     def is_time_of_day(self) -> bool:
         """Whether it is `time_of_day`, null or not."""
         return self.logical is Kind.TIME_OF_DAY
@@ -453,6 +470,16 @@ class Type:
     def has_maps(self) -> bool:
         """Whether it is a map, or has any inside, so that SQL does not compare its values."""
         return self.is_map or any(each.has_maps for _, each in self.members)
+
+    @property
+    def stores_texts(self) -> bool:
+        """Whether the values are stored as texts: those of `symbol`, bytes and nested ones."""
+        return self.kind is Kind.SYMBOL
+
+    @property
+    def stores_floats(self) -> bool:
+        """Whether the values are stored as floats of 64 bits."""
+        return self.kind is Kind.FLOAT
 
     @property
     def is_integral(self) -> bool:
@@ -635,3 +662,26 @@ def interval(fields: str) -> Type:
     """
     kind = Kind.MONTHS if fields in INTERVAL_FIELDS[Kind.MONTHS] else Kind.DURATION
     return Type(kind, precision=INTERVAL_FIELDS[kind].index(fields))
+
+
+def is_wider(was: Type, now: Type) -> bool:
+    """Whether each value of a type that is not null is one of another type, exactly.
+
+    >>> is_wider(NUMBER, decimal(20, 1)), is_wider(decimal(20, 1), NUMBER), is_wider(NUMBER, FLOAT)
+    (True, False, False)
+    """
+    if was.with_null(True) == now.with_null(True):
+        return True
+    kinds = was.logical_kind, now.logical_kind
+    if kinds == (Kind.NUMBER, Kind.FLOAT):
+        return 0 < was.bits <= _FLOAT_BITS
+    if now.logical_kind is Kind.DECIMAL and was.logical_kind in (Kind.NUMBER, Kind.DECIMAL):
+        digits = _DIGITS[was.bits or 64] if was.logical_kind is Kind.NUMBER else was.precision
+        return now.scale >= was.scale and now.precision - now.scale >= digits - was.scale
+    return kinds in ((Kind.FLOAT32, Kind.FLOAT), (Kind.DATE, Kind.TIMESTAMP_NTZ))
+
+
+_FLOAT_BITS = 32
+"""A `float` holds integers of so many bits exactly."""
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""How many decimal digits integers have, by their bits."""

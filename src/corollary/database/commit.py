@@ -1,6 +1,6 @@
 """Commit: the one place that knows the order in which things happen.
 
-net change of base relations and rules
+net change of base relations and rules; what follows from it in other base relations
 → keys, but for those that triggers may repair
 → plan
 → maintain every relevant relation, stratum by stratum
@@ -34,6 +34,7 @@ from corollary.database.program.added_relations import add_relations
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
+from corollary.database.program_change import Conversion
 from corollary.database.reactions.keys import check_keys
 from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
 from corollary.database.reactions.trigger_rounds import (
@@ -60,6 +61,7 @@ from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 from corollary.warehouse.catalog.group_keys import given_key
 
 if TYPE_CHECKING:
+    from corollary.database.alterations import Alter
     from corollary.warehouse.publishing.publisher import PublishResult
 
 KEY_REUSED = "C0929"
@@ -84,6 +86,8 @@ class TransactionRequest:
         columns: the relations that rows were given for, as they were declared then.
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
+        alter: alters a relation, instead of edits.
+        follow_up: what is written when all this is.
         delivers: the alerts that the commit itself delivers.
         idempotency: the key of the whole transaction, with the name of who has chosen it.
         keys: the idempotency keys of the requests that share the commit, if it is a group.
@@ -102,6 +106,8 @@ class TransactionRequest:
     columns: dict[str, Relation] = field(default_factory=dict)
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
+    alter: "Alter | None" = None
+    follow_up: pending_commit.FollowUp = pending_commit.NO_FOLLOW_UP
     # What is known from the start.
     algorithm: str | Mapping[str, str] | None = None
     is_traced: bool = False
@@ -144,7 +150,7 @@ class TransactionRequest:
         Raises:
             AccessError: `C1601`.
         """
-        if self.edits:
+        if self.edits or self.alter is not None:
             self.author.require(AccessRole.ADMIN, "change rules")
         if not self.is_dry:
             self.author.require(AccessRole.WRITE, "change data")
@@ -286,12 +292,11 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
     if replay is not None:
         return CommitOutcome.of_replay(replay)
     outcome = CommitOutcome()
-    program, operations, positions = _gather(state, request)
+    program, conversion, operations, positions = _gather(state, request)
     state.console.enter(Phase.PLAN)
-    with state.begin(with_written_parts(program, operations)) as pending:
-        pending.positions, pending.idempotency = positions, request.idempotency
-        pending.keys, pending.digests = request.keys, request.digests
-        pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
+    written = with_written_parts(program, operations, request.follow_up.relations)
+    with state.begin(written, conversion) as pending:
+        _note_request(pending, request, positions)
         after = pending.planned
 
         # Net change of base relations and rules.
@@ -300,9 +305,15 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         outcome.kept = apply_request(
             state.engine, after, operations, state.limits, state.loaded.dependencies
         )
+        operations += _follow(state, request.follow_up, pending)
 
         update, maintenance = _plan(
-            state, request, pending.before, after, refilled=pending.refilled, is_bounded=is_bounded
+            state,
+            request,
+            pending.before,
+            after,
+            refilled=pending.refilled,
+            is_bounded=is_bounded and keep_bounds(operations, after),
         )
 
         # Another program, or a key, is recorded even if no tuple changes: with a key that is not
@@ -350,6 +361,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
             return outcome
         if outcome.failures:
             raise ConstraintError(outcome.failures)
+        positions |= request.follow_up.positions(state.commits + (run is not None))
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
@@ -370,6 +382,29 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         state.day = None
     outcome.commit_number, outcome.created = number, pending.created
     return outcome
+
+
+def _note_request(
+    pending: pending_commit.PendingCommit,
+    request: TransactionRequest,
+    positions: dict[str, pending_commit.Position],
+) -> None:
+    """Note what is recorded of a request."""
+    pending.positions, pending.idempotency = positions, request.idempotency
+    pending.keys, pending.digests = request.keys, request.digests
+    pending.delivers, pending.depth = request.delivers, pending_commit.ALERT_DEPTH.get()
+
+
+def _follow(
+    state: DatabaseState, follow_up: pending_commit.FollowUp, pending: pending_commit.PendingCommit
+) -> list[Operation]:
+    """Write what depends on the other changes of base relations; return it."""
+    found: list[Operation] = []
+    for step in follow_up.steps:
+        further = step(pending)
+        apply_operations(state.engine, pending.planned, further, state.limits)
+        found += further
+    return found
 
 
 def _react(state: DatabaseState, request: TransactionRequest, transaction: OpenTransaction) -> None:
@@ -399,36 +434,41 @@ def _react(state: DatabaseState, request: TransactionRequest, transaction: OpenT
 
 def _gather(
     state: DatabaseState, request: TransactionRequest
-) -> tuple[LoadedProgram, list[Operation], dict[str, pending_commit.Position]]:
+) -> tuple[LoadedProgram, Conversion, list[Operation], dict[str, pending_commit.Position]]:
     """Return the program after all edits, all operations, and how far sources have been read.
 
     Raises:
         AccessError: the author may not do this.
     """
     request.check_rights()
-    loaded, program = state.loaded, _edited_program(state, request)
+    loaded, (program, conversion) = state.loaded, _edited_program(state, request)
     if request.reads:
         state.console.enter(Phase.READ)
     deferred = [read() for read in request.reads]
     if state.loaded is not loaded:  # a read has seen what others have committed
-        program = _edited_program(state, request)
+        program, conversion = _edited_program(state, request)
     _refuse_altered_columns(request.columns, program.normal)
     operations = day_operations(state.engine, state.loaded.normal, program.normal, state.day)
     operations += request.operations
     operations += (each for read in deferred for each in read.operations)
     positions = {name: each for read in deferred for name, each in read.positions.items()}
-    return program, operations, positions
+    return program, conversion, operations, positions
 
 
-def _edited_program(state: DatabaseState, request: TransactionRequest) -> LoadedProgram:
-    if not request.edits:
-        return state.loaded
-    program = request.edit(state.program)
+def _edited_program(
+    state: DatabaseState, request: TransactionRequest
+) -> tuple[LoadedProgram, Conversion]:
+    if request.alter is not None:
+        from corollary.database.alterations import altered_program
+
+        return altered_program(state, request.alter)
+    program = request.edit(state.program) if request.edits else state.program
     if program is state.program:
-        return state.loaded
-    return add_relations(state.loaded, program) or load_next_program(
-        program, state.loaded.normal, held=state.held_parts()
-    )
+        return state.loaded, Conversion()
+    added = add_relations(state.loaded, program)
+    if added is None:
+        added = load_next_program(program, state.loaded.normal, held=state.held_parts())
+    return added, Conversion()
 
 
 def _refuse_altered_columns(columns: Mapping[str, Relation], program: NormalProgram) -> None:
@@ -473,7 +513,8 @@ def _check_keys(
     """Refuse what violates a key; a dry run notes it, and goes on; `late` are checked later."""
     outcome.failures = []
     try:
-        check_keys(state.engine, state.loaded, pending.after, state.limits, late)
+        known = None if request.alter is not None else state.loaded
+        check_keys(state.engine, known, pending.after, state.limits, late)
     except ConstraintError as error:
         if not request.is_dry and request.inspect is None:
             raise

@@ -7,7 +7,6 @@ from corollary.active.events import evaluate_events, required_changes
 from corollary.active.optimise import optimise
 from corollary.analysis.relevance import BOTH_SIGNS, flip_signs
 from corollary.analysis.strata import strata
-from corollary.core.cardinality import UNMEASURED_ROWS
 from corollary.core.engine import Engine
 from corollary.core.logic import Rule
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
@@ -15,7 +14,7 @@ from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.printer import print_rule
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
-from corollary.core.statistics import Statistics
+from corollary.core.statistics import UNMEASURED_ROWS, Statistics
 from corollary.database.counters import home_of
 from corollary.database.database import Database, state_of
 from corollary.database.engines import create_engine

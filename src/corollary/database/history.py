@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+PIPELINE_REPORT = "pipeline report"
+"""The name under which a warehouse keeps what the last run of a pipeline has done."""
+
 PointInHistory = int | date
 """A commit's number, a day (its end, in UTC) or a point in time (a `datetime`)."""
 
@@ -137,6 +140,13 @@ def commit_summary(
     commit = warehouse.commit_at(number)
     assert commit is not None  # only without a number there may be none
     return _summaries(warehouse, [commit], granted)[0]
+
+
+def pipeline_report(warehouse: WarehouseCatalog, number: int) -> list[dict[str, Any]]:
+    """Return what a run of a pipeline did to each dataset, if it made a commit and is the last."""
+    _, report = warehouse.catalog.source_positions().get(PIPELINE_REPORT, ("", None))
+    found: list[dict[str, Any]] = report["datasets"] if report is not None else []
+    return found if report is not None and report["commit"] == number else []
 
 
 def _summaries(

@@ -140,7 +140,7 @@ class MemoryOutbox:
         return [each for each in self._entries.values() if each.claim is None and each.due <= now]
 
     def claim(self, sink: Sink, claim: str, max_alerts: int) -> list[QueuedAlert]:
-        """Claim what is due for a sink, oldest first; so many at most."""
+        """Claim what is due for a sink, oldest first, up to a number of alerts."""
         with self._lock:
             found = [each for each in self._due() if each.waiting.alert.sink == sink][:max_alerts]
             for each in found:

@@ -1,6 +1,6 @@
 """A transaction between its first change and its commit, and what is recorded of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field
 from typing import Any
@@ -35,6 +35,26 @@ class DeferredOperations:
 
     operations: Sequence[Operation]
     positions: Mapping[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Rows of base relations that depend on what else a transaction writes to base relations.
+
+    Attributes:
+        relations: those that get rows.
+        steps: called one after another, when all that was asked for is written and no view is
+            maintained yet; each returns what to write next.
+        positions: returns how far sources have been read, given the number of the commit that has
+            all that was read; called before it is recorded.
+    """
+
+    relations: frozenset[str]
+    steps: "Sequence[Callable[[PendingCommit], Sequence[Operation]]]"
+    positions: Callable[[int], Mapping[str, Position]]
+
+
+NO_FOLLOW_UP = FollowUp(frozenset(), (), lambda _: {})
 
 
 @dataclass(frozen=True, slots=True)

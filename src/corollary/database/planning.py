@@ -9,12 +9,12 @@ from corollary.active.events import evaluate_events, event_plan
 from corollary.active.normal_form import with_old_queries
 from corollary.active.optimise import optimise
 from corollary.analysis.relevance import Signs
-from corollary.analysis.strata import strata
+from corollary.analysis.strata import Stratum, strata
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS, MonitoringOptimisation
 from corollary.core.once import once_per_program, stored_relations
 from corollary.core.plans import Plan
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import NormalProgram, RefreshPolicy, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.core.statistics import Statistics
@@ -33,6 +33,7 @@ from corollary.maintain.maintenance import (
     PAYLOAD_KEEPING_ALGORITHMS,
     Maintenance,
     choose_algorithms,
+    incremental_update,
     maintain,
     plan_payload_rebuild,
 )
@@ -164,6 +165,8 @@ class Planner:
             before, after, changes, demand, refilled, is_traced=is_traced
         )
         named = self._named if algorithm is None else parse_algorithms(algorithm)
+        if before is not after and RefreshPolicy.STRICT in after.policies.values():
+            self.choices_by_changes(before, after)
         home, residency = self._engine.default_placement, self._engine.residency
         bodies = {each.body for each in after.aggregations}
         remote = {name for name in bodies if residency(name).place != home}
@@ -175,6 +178,20 @@ class Planner:
                 self._plans.clear()
             self._plans[key] = variants
         return variants.update, made
+
+    def choices_by_changes(
+        self, before: NormalProgram, program: NormalProgram
+    ) -> dict[str, tuple[Stratum, AlgorithmChoice]]:
+        """Return how a program follows a row that comes and one that goes in each base relation.
+
+        The sizes are those of the program before it.
+
+        Raises:
+            InputError: a view is not to be computed anew, and has to be.
+        """
+        update = incremental_update(program, self.query_statistics(before))
+        changes = {name: dict.fromkeys(each, 1) for name, each in update.changed.items()}
+        return choose_algorithms(update, parse_algorithms("auto"), ChangeSizes(changes, self._work))
 
     def plan_few(self, program: NormalProgram, changed: Collection[str]) -> Plan:
         """Return the plan for a few changes of some relations, which is not kept."""

@@ -1,14 +1,29 @@
 """An edit of the program in the engine: the relations of both programs, until one is in force."""
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
-from corollary.core.engine import Engine
+from corollary.core.engine import Engine, Limits
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import NormalProgram, Relation
 from corollary.data_class import dataclass
 from corollary.database.program import transitions
 from corollary.database.program.parts import split_parts
+from corollary.database.writing.operations import Operation, apply_operations
 from corollary.maintain.payload import payload_relations_of
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """Relations that others take the place of, and what these hold from the start.
+
+    Attributes:
+        replaced: the relations that become others, whatever their types are.
+        tuples: operations on the new ones.
+    """
+
+    replaced: frozenset[str] = frozenset()
+    tuples: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +49,22 @@ class ProgramChange:
         created: the relations that were declared for it, or are stored in another way.
         refilled: the new relations whose OLD is what their rules give on the old data.
         has_other_relations: whether a relation has other columns, or is stored in another way.
+
+    Args:
+        engine: of the relations.
+        old: the program in force.
+        new: the one that follows it.
+        conversion: of relations that have other columns.
     """
 
-    def __init__(self, engine: Engine, old: NormalProgram, new: NormalProgram) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        engine: Engine,
+        old: NormalProgram,
+        new: NormalProgram,
+        conversion: Conversion,
+    ) -> None:
+        self._engine, self._conversion = engine, conversion
         self._old, self._new = old, new
         self.before, self.after = old, new
         self.created: set[str] = set()
@@ -55,7 +82,9 @@ class ProgramChange:
         """
         engine, old, new = self._engine, self._old, self._new
         payload = payload_relations_of(old)
+        also = {name: name + transitions.ASIDE_SUFFIX for name in self._conversion.replaced}
         replaced = transitions.replaced_relations(old, new)
+        replaced |= {name: aside for name, aside in also.items() if name in new.relations}
         owned = [name for name in payload if name.partition(WORKING_SEPARATOR)[0] in replaced]
         going = replaced | {name: name + transitions.ASIDE_SUFFIX for name in owned}
         for name, aside in going.items():
@@ -90,6 +119,22 @@ class ProgramChange:
         self.created = {*declared, *(each.name for each in relabelled), *stored}
         self.has_other_relations = bool(replaced or relabelled or stored or self._emptied)
         return work
+
+    def fill(self, limits: Limits) -> None:
+        """Give new base relations the tuples that they have in both states."""
+        engine, new, converted = self._engine, self._new, self._conversion.tuples
+        if not converted:
+            return
+        apply_operations(engine, new, converted, limits)
+        names = {new.bases.get(each.relation, each.relation) for each in converted}
+        engine.commit(engine.changed())
+        relations = {name: new.relations[name] for name in names}
+        facts = {name: rows for name, rows in new.facts.items() if name in names}
+        self.before = replace(
+            self.before,
+            relations={**self.before.relations, **relations},
+            facts={**self.before.facts, **facts},
+        )
 
     def _is_base(self, name: str) -> bool:
         return not self._new.relations[name].is_derived

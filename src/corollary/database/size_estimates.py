@@ -12,20 +12,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
-from corollary.core.cardinality import UNMEASURED_ROWS, unmeasured_values
+from corollary.core.graph import reversed_arcs
 from corollary.core.logic import Rule
-from corollary.core.program import NormalProgram
-from corollary.core.statistics import Statistics
+from corollary.core.program import NormalProgram, relations_read
+from corollary.core.statistics import UNMEASURED_ROWS, Statistics, unmeasured_values
 
 
 def query_sizes(program: NormalProgram, size: Callable[[str], int]) -> dict[str, int]:
     """Return the sizes of all relations; a virtual one is as large as the largest below it."""
-    users: dict[str, set[str]] = {}
-    for rule in program.rules:
-        for literal in rule.literals:
-            users.setdefault(literal.relation, set()).add(rule.head.relation)
-    for each in program.aggregations:
-        users.setdefault(each.body, set()).add(each.relation)
+    users = reversed_arcs(relations_read(program.rules, program.aggregations))
     sizes = {
         name: size(name)
         for name, relation in program.relations.items()
@@ -35,7 +30,7 @@ def query_sizes(program: NormalProgram, size: Callable[[str], int]) -> dict[str,
     for name in sorted(sizes, key=lambda each: -sizes[each]):
         open_ = [name]
         while open_:
-            for user in users.get(open_.pop(), set()) - sizes.keys():
+            for user in users.get(open_.pop(), {}).keys() - sizes.keys():
                 sizes[user] = sizes[name]
                 open_.append(user)
     return sizes

@@ -35,14 +35,14 @@ from corollary.database.pending_commit import PendingCommit, PlanRun
 from corollary.database.planning import Demand, Planner, Stage
 from corollary.database.program.loaded_program import LoadedProgram, check_functions, load_program
 from corollary.database.program.names import writable_relation
-from corollary.database.program_change import ProgramChange
+from corollary.database.program_change import Conversion, ProgramChange
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.writing.bounds import bounded_constraints
 from corollary.errors import InputError
 from corollary.maintain.update import EMPTY_PROGRAM
 
 ARRANGED_MIN_TUPLES, ARRANGED_MAX_TUPLES = 1 << 19, 1 << 24
-"""Relations of so many tuples are sorted for changes to come: fewer take no time, more memory."""
+"""Relations of this size are sorted for changes to come: fewer take no time, more memory."""
 
 
 RESIZED_BITS = 2
@@ -259,14 +259,16 @@ class DatabaseState:
     # --- a transaction, from its beginning to its end ------------------------------------------
 
     @contextmanager
-    def begin(self, after: LoadedProgram) -> Iterator[PendingCommit]:
+    def begin(
+        self, after: LoadedProgram, conversion: Conversion | None = None
+    ) -> Iterator[PendingCommit]:
         """Begin a transaction that puts a program into force; roll back unless it is accepted."""
         change = None
         pending = PendingCommit(after.normal, after, after.normal)
         if after.normal is not self.loaded.normal:
             check_functions(after)
             change = self._program_change = ProgramChange(
-                self.engine, self.loaded.normal, after.normal
+                self.engine, self.loaded.normal, after.normal, conversion or Conversion()
             )
         commits = self.commits
         try:
@@ -290,6 +292,7 @@ class DatabaseState:
         observed = {name for name, _ in normal.active.marked.values()}
         observed |= {*self.callback_events(normal), *self.watched}
         work = change.begin(observed if self.commits else ())
+        change.fill(self.limits)
         self.planner.forget_columns(change.created)
         for each in work:
             with evaluated_relation(

@@ -17,10 +17,10 @@ from corollary.database.arguments import COUNT, check_function, checked, wrong_a
 from corollary.database.changes import JSON_MAX_ROWS, Changes, KeptTuples
 from corollary.database.commit import CommitOutcome, OpenTransaction, TransactionRequest, commit
 from corollary.database.counters import Stats, TraceRow
-from corollary.database.pending_commit import DeferredOperations
+from corollary.database.pending_commit import DeferredOperations, FollowUp
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.program_edits import with_rule, without_rule
-from corollary.database.reactions.reactions import Violation
+from corollary.database.reactions.reactions import ExistingViolations, Violation
 from corollary.database.reactions.trigger_rounds import TriggerEffects
 from corollary.database.relation_plans import RelationPlan
 from corollary.database.state import DatabaseState
@@ -32,6 +32,7 @@ from corollary.errors import ConstraintError, InputError
 from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
 
 if TYPE_CHECKING:
+    from corollary.database.alterations import Alter
     from corollary.warehouse.publishing.publisher import PublishResult
 
 
@@ -252,6 +253,10 @@ class Transaction:
 
         self._request.reads.append(read)
 
+    def follow_up(self, follow_up: FollowUp) -> None:
+        """Let further rows be written, which depend on all other changes of base relations."""
+        self._request.follow_up = follow_up
+
     @checked(text=str, place=str)
     def add_rule(self, text: str, *, place: str = "rule") -> None:
         """Add a rule, such as `link(x, y) :- cable(x, y).`, or a fact.
@@ -284,6 +289,11 @@ class Transaction:
         self._check_open()
         if not self.is_repeated:
             self._request.add_edit(self._state.program, edit)
+
+    def alter(self, alter: "Alter") -> None:
+        """Alter a relation at the commit, and nothing else; the tuples there fit, or it fails."""
+        self._check_open()
+        self._request.alter, self._request.existing = alter, ExistingViolations.REFUSE
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -451,7 +451,7 @@ class WarehouseStore:
                         is_full=True,
                         is_snapshot=not is_payload,
                         is_published=name in published(),
-                        copy_of=copied_base(engine, normal, name),
+                        copy_of=copied_base(engine, normal, name, pending.created),
                     ),
                 )
             elif added or removed:
@@ -541,6 +541,7 @@ class WarehouseStore:
         relations = published_relations(state.loaded.normal, state.program.directives)
         if not relations or not number:
             return None
+        from corollary.core.table_options import table_options
         from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
         from corollary.warehouse.publishing.publisher import Publisher
 
@@ -557,7 +558,8 @@ class WarehouseStore:
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
         counts = relations_of_counts(state.loaded.normal)
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts)
+        options = table_options(state.program)
+        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts, options)
         with job_group(self.location, number):
             return publisher.publish_all(relations, number, history)
 

@@ -60,7 +60,7 @@ class StepTable(Protocol[TupleSet]):
 
 
 class StepExecutor(Protocol[TupleSet]):
-    """A plan with the tables it runs on: the operations of an engine behind the data steps."""
+    """A plan with the tables it runs on: the operations of an engine that the data steps call."""
 
     @property
     def plan(self) -> plans.Plan:

@@ -1,7 +1,7 @@
 """A forecast as text: how a change would be maintained, before there is one."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from corollary.analysis.joint_probes import count_requests, step_lists
@@ -107,6 +107,41 @@ class Forecast:
     is_guessed: bool
     program: NormalProgram
     places: Mapping[str, Residency]
+
+
+WAYS = {
+    "totals": "totals of the touched groups",
+    "groups": "totals of the touched groups",
+    "ranked": "the change, round by round",
+    "aggregates": "the touched windows",
+    "recompute": "computed anew",
+}
+"""What algorithms do, by name, for docs/sql.md, too; others take the change alone."""
+
+CHANGE, COPIES = "the change alone", "the change, with counts of copies"
+
+
+def way_of(relation: str, algorithm: str) -> str:
+    """Return how a part of a view follows a change, in words."""
+    has_copies = ".rows" in relation or algorithm == "counting"
+    return COPIES if has_copies else WAYS.get(algorithm, CHANGE)
+
+
+def print_view_maintenance(name: str, policy: str, parts: Sequence[StratumForecast]) -> str:
+    """Return how the parts of a view follow a change of one row in each table, as a table."""
+    lines = [f"{name}: refresh policy {policy}"]
+    for each in parts:
+        cost = "" if each.cost is None else f"; about {each.cost:,} rows"
+        if each.algorithm == "recompute":
+            falls = "always"
+        elif each.budget is None:
+            falls = "never"
+        else:
+            falls = f"where it would handle more than {each.budget:,} rows"
+        way = way_of(each.relations[0], each.algorithm)
+        lines.append(f"{each.relations[0]}: {way} ({each.algorithm}: {each.reason}){cost}")
+        lines.append(f"{INDENT}computed anew: {falls}")
+    return "\n".join(lines)
 
 
 def print_forecast(forecast: Forecast, note: StepNote | None = None) -> str:

@@ -11,7 +11,7 @@ from corollary.core import plans
 from corollary.core.logic import Aggregation, Slot, Variable, Windowing
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Reference, Stage
 from corollary.core.printer import print_condition, print_term
-from corollary.core.program import ActiveRules, Arithmetic, NormalProgram
+from corollary.core.program import ActiveRules, Arithmetic, NormalProgram, relations_read
 from corollary.core.states import State
 from corollary.core.titles import show_titles
 from corollary.core.windows import print_functions
@@ -415,23 +415,17 @@ def _events_as_json(program: NormalProgram) -> dict[str, Any]:
 
 def _read(active: ActiveRules, name: str) -> list[str]:
     """Return the changes, states and event predicates that a relation is derived from."""
-    return sorted(dict.fromkeys(_all_read(active, name)))
+    reads = relations_read(active.rules, active.aggregations)
 
+    def all_read(reader: str) -> Iterator[str]:
+        for each in reads.get(reader, ()):
+            made = active.relations.get(each)
+            if made is not None and not made.is_declared and each != reader:
+                yield from all_read(each)
+            elif not each.startswith("constants "):
+                yield each
 
-def _all_read(active: ActiveRules, name: str) -> Iterator[str]:
-    below = [
-        each.relation
-        for rule in active.rules
-        if rule.head.relation == name
-        for each in rule.literals
-    ]
-    below += [each.body for each in active.aggregations if each.relation == name]
-    for each in below:
-        made = active.relations.get(each)
-        if made is not None and not made.is_declared and each != name:
-            yield from _all_read(active, each)
-        elif not each.startswith("constants "):
-            yield each
+    return sorted({*all_read(name)})
 
 
 def _reactions(active: ActiveRules, name: str) -> str:

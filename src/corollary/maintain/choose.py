@@ -135,6 +135,7 @@ class ChangeSizes:
         is_first: whether all derived relations are still empty.
         corrections: factors of estimates, by the first relation of a stratum and the signs below.
         remote: the bodies of aggregates and windows that are outside of this process.
+        may_recompute: whether what is cheaper to evaluate from scratch is.
     """
 
     changes: Mapping[str, Mapping[State, int]]
@@ -142,6 +143,7 @@ class ChangeSizes:
     is_first: bool = False
     corrections: Mapping[tuple[str, frozenset[State]], float] = field(default_factory=dict)
     remote: Collection[str] = ()
+    may_recompute: bool = True
 
 
 def choose(
@@ -396,6 +398,8 @@ def _unless_cheaper(
     share = sum(spread[sign] * part for sign, part in changed.items())
     cost = int(work * min(1e6, share * sizes.corrections.get((members[0], signs), 1.0)))
     limit = work if State.REMOVED in signs else ADDED_ROWS_PER_ROW * work
+    if not sizes.may_recompute:
+        return replace(choice, cost=cost, signs=signs)
     if cost >= limit and sizes.is_first:
         return AlgorithmChoice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
     if cost >= limit and work > BUDGET_MIN_ROWS:

@@ -9,7 +9,9 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.pipeline import Reference
-from corollary.core.states import State
+from corollary.core.program import NormalProgram, RefreshPolicy
+from corollary.core.states import CHANGES, State
+from corollary.core.statistics import Statistics
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.maintain import assignments
@@ -85,7 +87,7 @@ def choose_algorithms(
         if all(_is_unobserved(name, update) for name in stratum.relations):
             continue
         if any(update.signs_of(name) for name in stratum.relations):
-            choice = choose(stratum, update, requested, sizes)
+            choice = _by_policy(stratum, update, requested, sizes)
             found[plans.procedure_name(stratum.relations)] = stratum, choice
     unread = _unread(update, list(found.values()))
     return {
@@ -94,6 +96,46 @@ def choose_algorithms(
         if not _is_read_through(stratum, update, found.values())
         and unread.isdisjoint(stratum.relations)
     }
+
+
+def _by_policy(
+    stratum: Stratum, update: Update, requested: Algorithm, sizes: ChangeSizes
+) -> AlgorithmChoice:
+    """Return the algorithm for a stratum, as the policy of its view wants it.
+
+    Raises:
+        InputError: a new computation is not wanted, and nothing else is possible.
+    """
+    policy = update.new.policy_of(stratum.relations)
+    if policy is RefreshPolicy.AUTO:
+        return choose(stratum, update, requested, sizes)
+    if policy is RefreshPolicy.FULL:
+        choice = choose(stratum, update, Algorithm.RECOMPUTE, sizes)
+        return replace(choice, reason="its policy is `FULL`")
+    sizes = replace(sizes, may_recompute=False)
+    choice = choose(stratum, update, requested, sizes)
+    is_change = update.old is update.new and choice.algorithm is Algorithm.RECOMPUTE
+    if policy is RefreshPolicy.STRICT and is_change:
+        every = frozenset(update.new.relations)  # what is kept beside the rows may be made anew
+        able = choose(stratum, replace(update, valid_payload=every), Algorithm.AUTO, sizes)
+        if able.algorithm is Algorithm.RECOMPUTE:
+            name = stratum.relations[0]
+            raise InputError.of(
+                "C0823",
+                f"`{name.partition('.')[0]}` is to follow changes incrementally, but it would be "
+                f"computed anew: {able.reason}.",
+                None,
+                "give it another `REFRESH POLICY`, such as `INCREMENTAL`; nothing was changed",
+            )
+    return choice
+
+
+def incremental_update(program: NormalProgram, statistics: Statistics) -> Update:
+    """Return the update by inserts into and deletes from all base relations of a program."""
+    every = frozenset(CHANGES)
+    bases = {name: every for name, each in program.relations.items() if not each.is_derived}
+    payload = frozenset(program.relations)
+    return Update(program, program, bases, statistics, valid_payload=payload)
 
 
 def _unread(update: Update, chosen: Sequence[tuple[Stratum, AlgorithmChoice]]) -> set[str]:

@@ -1,7 +1,7 @@
 """The update of a transaction: its changes of data and rules, before and after."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from corollary.analysis.strata import Stratum, strata
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import NO_RULE, AnyAggregation, Rule, rules_by_head
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, relations_read
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
 from corollary.data_class import dataclass
@@ -106,15 +106,9 @@ class Update:
         return found
 
     @cached_property
-    def dependencies(self) -> Mapping[str, frozenset[str]]:
+    def dependencies(self) -> Mapping[str, Collection[str]]:
         """The relations that the rules and aggregations of each relation of NEW read."""
-        found: dict[str, set[str]] = {}
-        for rule in self.new.rules:
-            below = {literal.relation for literal in rule.literals}
-            found.setdefault(rule.head.relation, set()).update(below)
-        for aggregation in self.new.aggregations:
-            found.setdefault(aggregation.relation, set()).add(aggregation.body)
-        return {name: frozenset(below) for name, below in found.items()}
+        return relations_read(self.new.rules, self.new.aggregations)
 
     @cached_property
     def _new_by_head(self) -> Mapping[str, list[Rule]]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from corollary.core import logic
 from corollary.core.arrow import from_python, to_python
-from corollary.core.program import Directive, NormalProgram, Relation
+from corollary.core.program import Directive, Relation
 from corollary.core.values import comparable_row
 from corollary.data_class import dataclass
 from corollary.database.program.parts import (
@@ -54,11 +54,10 @@ class Additions:
         self._left = READ_MAX_ROWS
         self._oldest = int(warehouse.catalog.meta("oldest"))
         self._programs = {each.number: each.program for each in warehouse.commits()}
-        self._layout = cache(self._read_layout)
+        self._layout = cache(
+            lambda program: program_of_layout(warehouse.catalog.program(program).layout)
+        )
         self.is_cut = False
-
-    def _read_layout(self, program: int) -> NormalProgram:
-        return program_of_layout(self._warehouse.catalog.program(program).layout)
 
     def find(
         self, base: str, part: str, relation: Relation, rows: Sequence[Row]
@@ -334,9 +333,10 @@ class OriginFinder:
         for part, held in asserted.items():
             commits = self._commits(base, part, normal.relations[base], held)
             places = self._places(name, part, held)
+            word = part if part in (TEXT_PART, MANUAL_PART) else SOURCE_PART
             for row in held:
                 file, line = places.get(row, (None, None))
-                origin = FactOrigin(_part_word(part), file, line, commits.get(row))
+                origin = FactOrigin(word, file, line, commits.get(row))
                 found.setdefault(row, []).append(origin)
         return {row: tuple(each) for row, each in found.items()}
 
@@ -411,7 +411,3 @@ def _facts(clauses: Iterable[logic.Clause], name: str) -> Iterator[tuple[Row, Sp
             values = [each.value for each in terms if isinstance(each, logic.Constant)]
             if head.relation == name and len(values) == len(head.arguments):
                 yield tuple(values), clause.span
-
-
-def _part_word(part: str) -> str:
-    return part if part in (TEXT_PART, MANUAL_PART) else SOURCE_PART

@@ -4,8 +4,9 @@ Rewriting numbers its relations (`total.body1`, …), so that one more rule may 
 after it. Here a relation that was there before under another name gets that name back, and one
 that is new gets a name that was not used: the same name means the same definition.
 
-Base parts, seeds of equivalences and relations on a cycle have names of their own that do not
-shift; their rules are compared like those of declared relations.
+Base parts, seeds of equivalences, what alerts and constraints react to, and relations on a cycle
+have names of their own that do not shift; their rules are compared like those of declared
+relations.
 """
 
 import hashlib
@@ -14,7 +15,13 @@ from dataclasses import replace
 
 from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import ActiveRules, GroupReading, NormalProgram, marked_name
+from corollary.core.program import (
+    ActiveRules,
+    GroupReading,
+    NormalProgram,
+    marked_name,
+    relations_read,
+)
 from corollary.rewrite.translation_unit import unused_name
 
 
@@ -63,11 +70,8 @@ def align(
 def _numbered_relations(program: NormalProgram) -> list[str]:
     """Return the relations that rewriting made and numbered, each after those it reads."""
     stable = {*program.bases, *program.bases.values()}
-    reads: dict[str, list[str]] = {name: [] for name in program.relations}
-    for rule in program.rules:
-        reads[rule.head.relation] += [literal.relation for literal in rule.literals]
-    for aggregation in program.aggregations:
-        reads[aggregation.relation].append(aggregation.body)
+    stable |= {each.relation for each in program.active.reactions}
+    reads = relations_read(program.rules, program.aggregations, program.relations)
     return [
         names[0]
         for names in strongly_connected_components(reads)
@@ -193,6 +197,7 @@ def rename_relations(program: NormalProgram, renamed: Mapping[str, str]) -> Norm
         bags={named(name): named(rows) for name, rows in program.bags.items()},
         subsumption={named(name): order for name, order in program.subsumption.items()},
         keys={named(name): key for name, key in program.keys.items()},
+        policies=program.policies,
     )
 
 

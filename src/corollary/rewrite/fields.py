@@ -23,6 +23,7 @@ from corollary.core.logic import (
     Variable,
     variable_names,
 )
+from corollary.core.program import relations_read
 from corollary.core.records.record_terms import FIELD_OF
 from corollary.core.types import NUMBER, SYMBOL, Branch, Type
 from corollary.data_class import dataclass
@@ -58,11 +59,7 @@ def fields(unit: TranslationUnit) -> None:
 
 def _recursions(unit: TranslationUnit) -> dict[str, frozenset[str]]:
     """Return for each relation those that depend on it and on which it depends."""
-    reads: dict[str, set[str]] = {name: set() for name in unit.relations}
-    for rule in unit.rules:
-        reads[rule.head.relation] |= {literal.relation for literal in rule.literals}
-    for each in unit.aggregations:
-        reads[each.relation].add(each.body)
+    reads = relations_read(unit.rules, unit.aggregations, unit.relations)
     found = strongly_connected_components(reads)
     return {name: frozenset(names) for names in found for name in names}
 

@@ -17,6 +17,7 @@ from corollary.core.program import (
     arithmetic_of,
     owner_of,
     pragma_value,
+    refresh_policies,
     sql_texts,
 )
 from corollary.rewrite.bags import bags
@@ -103,6 +104,7 @@ def normalise(checked: CheckedProgram, before: NormalProgram | None = None) -> N
         counters=unit.counters,
         subsumption=unit.subsumption,
         keys=unit.keys,
+        policies=refresh_policies(program),
         statements=frozenset(sql_texts(program)),
     )
 

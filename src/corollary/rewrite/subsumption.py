@@ -34,7 +34,13 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
 )
-from corollary.core.program import ROUNDS, SUBSUMPTION_PRAGMA, Relation, SubsumptionOrder
+from corollary.core.program import (
+    ROUNDS,
+    SUBSUMPTION_PRAGMA,
+    Relation,
+    SubsumptionOrder,
+    relations_read,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.rewrite.translation_unit import TranslationUnit
 
@@ -102,14 +108,9 @@ def _components(unit: TranslationUnit, without: set[str]) -> dict[str, frozenset
     }
 
 
-def _reads(unit: TranslationUnit, without: set[str]) -> dict[str, set[str]]:
-    graph: dict[str, set[str]] = {}
-    for rule in unit.rules:
-        if rule.head.relation not in without:
-            graph.setdefault(rule.head.relation, set()).update(e.relation for e in rule.literals)
-    for each in unit.aggregations:
-        graph.setdefault(each.relation, set()).add(each.body)
-    return graph
+def _reads(unit: TranslationUnit, without: set[str]) -> dict[str, dict[str, None]]:
+    rules = (rule for rule in unit.rules if rule.head.relation not in without)
+    return relations_read(rules, unit.aggregations)
 
 
 # --- in rounds ----------------------------------------------------------------------------------
@@ -121,7 +122,7 @@ def _in_rounds(
     """Return the relations with subsumption of the strata that are not as an order needs it."""
     graph = _reads(unit, set())
     for name in names:
-        graph.setdefault(name, set()).add(dominated_name(name))
+        graph.setdefault(name, {})[dominated_name(name)] = None
     found: set[str] = set()
     for component in strongly_connected_components(graph):
         if any(name in unordered for name in component):
@@ -144,7 +145,7 @@ def _by_rounds(
         unit.rules += [each for rule in rules for each in _different(rule)]
     graph = _reads(unit, set())
     for name in names:
-        graph.setdefault(name, set()).add(dominated_name(name))
+        graph.setdefault(name, {})[dominated_name(name)] = None
     for component in strongly_connected_components(graph):
         for name in sorted(names & set(component)):
             below = _not_monotone_reads(unit, dominated_name(name), set(component))
@@ -261,8 +262,8 @@ def _reads_itself(unit: TranslationUnit, name: str, clause: Clause) -> Iterator[
     dominated = dominated_name(name)
     for head, read in graph.items():
         if head == dominated or head.startswith(f"{dominated}."):
-            read.discard(name)
-    graph.setdefault(name, set()).add(dominated)
+            read.pop(name, None)
+    graph.setdefault(name, {})[dominated] = None
     components = strongly_connected_components(graph)
     around = next(names for names in components if name in names)
     if len(around) > 1:

@@ -6,23 +6,20 @@ relation that reads it is virtual, and nothing declares it `stored`.
 
 from dataclasses import replace
 
+from corollary.core.graph import reversed_arcs
+from corollary.core.program import relations_read
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def virtual(unit: TranslationUnit) -> None:
     """Make relations of passes virtual that only virtual ones read."""
-    readers: dict[str, set[str]] = {}
-    for rule in unit.rules:
-        for literal in rule.literals:
-            readers.setdefault(literal.relation, set()).add(rule.head.relation)
-    for aggregation in unit.aggregations:
-        readers.setdefault(aggregation.body, set()).add(aggregation.relation)
+    readers = reversed_arcs(relations_read(unit.rules, unit.aggregations))
     stored = {each.name for each in unit.declarations if each.storage == "stored"}
     has_changed = True
     while has_changed:
         has_changed = False
         for name, relation in unit.relations.items():
-            above = readers.get(name, set()) - {name}
+            above = readers.get(name, {}).keys() - {name}
             is_open = relation.is_derived and not (relation.is_declared or relation.is_virtual)
             if (
                 name not in stored

@@ -17,7 +17,6 @@ from functools import partial
 import pyarrow as pa
 
 from corollary.core.arrow import schema_of
-from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import Portion
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
@@ -29,19 +28,17 @@ from corollary.errors import InputError
 from corollary.spark.access import DataSourceOptions, OpenSource, open_source
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.consistent_read import read_consistently
-from corollary.warehouse.copies import repeat_portion
+from corollary.warehouse.copies import change_data, repeat_portion
 from corollary.warehouse.files.durable_files import DELETE, INSERT
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.multi_file_table import table_files
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.publishing.history import net_delta
-from corollary.warehouse.row_words import is_among, row_words
 from corollary.warehouse.set_difference import minus
 from corollary.warehouse.warehouse import Warehouse, read_change
 
 TASK_ROWS = 1 << 19
 """A task reads files with at least so many rows, as far as there are any."""
-PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 
 
 def spark_schema(shape: Relation) -> pa.Schema:
@@ -229,19 +226,5 @@ def _read_whole_change(
         yield with_commit(unknown_row(change.relation), UNWATCHED, change.commit)
         return
     removed, added = change_sides(read_change(root, change.stored), change)
-    sides = {DELETE: removed, INSERT: added}
-    for kind, rows in (_updates(removed, added, key) if key else sides).items():
+    for kind, rows in change_data(removed, added, key).items():
         yield with_commit(rows, kind, change.commit, rows.num_rows)
-
-
-def _updates(removed: pa.Table, added: pa.Table, key: tuple[int, ...]) -> dict[str, pa.Table]:
-    both = pa.concat_tables([removed, added.cast(removed.schema)]).select(list(key))
-    words = row_words(both.columns, both.num_rows)
-    old, new = words[: removed.num_rows], words[removed.num_rows :]
-    was_updated, is_update = is_among(old, new), is_among(new, old)
-    return {
-        DELETE: removed.filter(bool_array(~was_updated)),
-        INSERT: added.filter(bool_array(~is_update)),
-        PREIMAGE: removed.filter(bool_array(was_updated)),
-        POSTIMAGE: added.filter(bool_array(is_update)),
-    }

@@ -157,7 +157,7 @@ def sql_functor(
         NotExactError: the dialect has nothing that means the same.
     """
     spec = FUNCTORS.get(name)
-    kind = types[0].kind if types else Kind.DATE
+    kind = (types[0] if types else DATE).kind
     if name == "format_time" and isinstance(arguments[1], exp.Literal):
         return _formatted(arguments[0], arguments[1].this, dialect)
     if spec is not None and spec.is_choice and type_.is_decimal:
@@ -178,7 +178,7 @@ def sql_functor(
 
 def _of_type(node: Node, types: Sequence[Type], type_: Type, dialect: DialectName) -> Node:
     """Return a result of decimals, or of dates and times, with the type that it has in rules."""
-    if type_.is_decimal or (type_.kind in (Kind.DATE, Kind.TIMESTAMP) and types):
+    if type_.is_decimal or (type_.is_time and types):
         return cast(node, type_, dialect)
     return node
 

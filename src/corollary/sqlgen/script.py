@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from sqlglot import exp
 
 from corollary.analysis.strata import Stratum, strata
+from corollary.core.graph import reachable
 from corollary.core.logic import Rule, Value, Windowing
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.program import NormalProgram, Relation, relations_read
 from corollary.data_class import dataclass
 from corollary.sqlgen.dialect import DialectName, NotExactError
 from corollary.sqlgen.readable import (
@@ -83,6 +84,7 @@ class _Script:
         self._program = program
         self._dialect = dialect
         self._keys = keys
+        self._reads = relations_read(program.rules, program.aggregations)
         self._strata = strata(program)
         self._stratum = {name: each for each in self._strata for name in each.relations}
         self._writer = QueryWriter(program.relations, dialect, self._table)
@@ -100,21 +102,7 @@ class _Script:
 
     def needed_by(self, names: Collection[str]) -> set[str]:
         """Return relations and all that they read."""
-        found: set[str] = set()
-        work = list(names)
-        while work:
-            name = work.pop()
-            if name not in found:
-                found.add(name)
-                work += self._reads(name)
-        return found
-
-    def _reads(self, name: str) -> Iterator[str]:
-        stratum = self._stratum.get(name)
-        if stratum is not None:
-            for rule in stratum.rules_by_head.get(name, ()):
-                yield from (literal.relation for literal in rule.literals)
-            yield from (each.body for each in stratum.aggregations if each.relation == name)
+        return {*reachable(names, lambda name: self._reads.get(name, ()))}
 
     def _table(self, relation: str) -> str:
         """Return the name of a relation; those that were made on the way have no dots."""
@@ -243,14 +231,14 @@ class _Script:
 
     def _hidden_below(self, stratum: Stratum) -> list[Stratum]:
         """Return the strata that were made on the way to one, in order."""
-        found: set[str] = set()
-        work = [below for name in stratum.relations for below in self._reads(name)]
-        while work:
-            name = work.pop()
-            is_hidden = name in self._stratum and not self._program.relations[name].is_declared
-            if is_hidden and name not in found and name not in stratum.members:
-                found.add(name)
-                work += self._reads(name)
+
+        def hidden(name: str) -> Iterator[str]:
+            for each in self._reads.get(name, ()):
+                is_hidden = each in self._stratum and not self._program.relations[each].is_declared
+                if is_hidden and each not in stratum.members:
+                    yield each
+
+        found = reachable(stratum.relations, hidden).keys() - stratum.members
         return [each for each in self._strata if not found.isdisjoint(each.relations)]
 
     def _check_recursion(self, stratum: Stratum) -> None:

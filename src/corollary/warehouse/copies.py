@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from corollary.analysis.bags import COPIES_COLUMN
 from corollary.core.arrow import schema_of, single_array
-from corollary.core.arrow_buffers import fixed_array, fixed_values, index_array
+from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values, index_array
 from corollary.core.engine import Engine, LocalTable, MapResult, Portion, TableHandle, Tuples
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.errors import InputError
-from corollary.warehouse.row_words import Words, row_words
+from corollary.warehouse.files.durable_files import DELETE, INSERT, POSTIMAGE, PREIMAGE
+from corollary.warehouse.row_words import Words, is_among, row_words
 
 Counts = npt.NDArray[np.int64]
 
@@ -228,6 +229,25 @@ def match_copies(words: Words, sought: Words) -> npt.NDArray[np.bool_]:
     found = np.empty(len(words), np.bool_)
     found[order] = rank < last - first
     return found
+
+
+def change_data(removed: pa.Table, added: pa.Table, key: Sequence[int]) -> dict[str, pa.Table]:
+    """Return the rows of a change by its kind.
+
+    A removed and an added row that agree in the key, if there is one, are an update.
+    """
+    if not key:
+        return {DELETE: removed, INSERT: added}
+    both = pa.concat_tables([removed, added.cast(removed.schema)]).select(list(key))
+    words = row_words(both.columns, both.num_rows)
+    old, new = words[: removed.num_rows], words[removed.num_rows :]
+    was_updated, is_update = is_among(old, new), is_among(new, old)
+    return {
+        DELETE: removed.filter(bool_array(~was_updated)),
+        INSERT: added.filter(bool_array(~is_update)),
+        PREIMAGE: removed.filter(bool_array(was_updated)),
+        POSTIMAGE: added.filter(bool_array(is_update)),
+    }
 
 
 def row_difference(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -59,3 +59,13 @@ select to_number(s, '9,') from t
 select try_to_number(s, s) from t
 
 select map(a) from t
+
+select from_json(s, 'a INT', map('mode', 'DROPMALFORMED')) from t
+
+select from_json(s, 'a INT', map('mode', s)) from t
+
+select map_filter(map(s, k)) from t
+
+select sequence(d, d, interval 12 hours) from t
+
+select sequence(d, d, make_dt_interval(k)) from t

@@ -8,6 +8,16 @@ select cast(time'8:05' as timestamp)
 
 select cast(a as array<int>) from t
 
+select try_cast(map(s, k) as map<int, int>) from t
+
+select from_json(s, 'a IN') from t
+
+select from_json(s, 'INT') from t
+
+select from_json(s, 'MAP<INT, INT>') from t
+
+select from_json(s, 'a INT, _corrupt_record INT') from t
+
 select cast(a as decimal(50, 2)) from t
 
 select cast(a as decimal(5, 6)) from t

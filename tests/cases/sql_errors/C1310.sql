@@ -4,17 +4,9 @@ select explode(array(k)), explode(array(a)) from t
 
 select * from t pivot (sum(m) for a in (k))
 
-select /*+ broadcast(u) */ * from t
-
 select * from t version as of 3
 
 select * from t for update
-
-select a from t sort by a
-
-select a from t cluster by a
-
-select a from t distribute by a
 
 select * from t full join lateral (select t.a) v on true
 
@@ -49,8 +41,6 @@ select sum(a) filter (where b) , upper(s) filter (where b) from t
 select sum(m order by k) from t
 
 select @variable
-
-select * from (t join u on true) v
 
 select s['x'] from t
 

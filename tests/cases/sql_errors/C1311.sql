@@ -20,9 +20,7 @@ select xpath_string(s, 'a') from t
 
 select printf('%d', k) from t
 
-select typeof(array(k)) from t
-
-select hash(array(k)) from t
+select hash(map(k, s)) from t
 
 select time_bucket(interval 1 month, ts, ts) from t
 
@@ -32,4 +30,8 @@ select to_char(k, '999') from t
 
 select to_json(array(make_dt_interval(k))) from t
 
-select from_json(s, 'a INT') from t
+select from_json(s, 'a INT', map('allowComments', 'true')) from t
+
+select schema_of_json(s) from t
+
+select to_json(map(k, s)) from t

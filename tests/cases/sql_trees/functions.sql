@@ -85,3 +85,11 @@ select map(s, k), map_from_arrays(array(s), array(k)), map_from_entries(array((s
 select struct(k, s AS r).r, named_struct('a', k, 'b', s), (k, s), arrays_zip(array(k), array(s)), array(struct(k)).k, CAST(struct(k) AS STRUCT<a: STRING>) from t
 
 select explode(map(s, k)), k from t
+
+select from_json(s, 'a INT, `b c` ARRAY<STRING>').a, from_json(s, 'MAP<STRING, DECIMAL(5, 2)>', map('mode', 'FAILFAST')), to_json(struct(k), map('ignoreNullFields', 'false')), to_json(map(s, k)) from t
+
+select map_filter(map(s, k), (x, y) -> y > 1), transform_keys(map(s, k), (x, y) -> y), transform_values(map(s, k), (x, y) -> x), map_zip_with(map(s, k), map('a', 1), (x, y, z) -> y + z) from t
+
+select cast(array(k) as array<string>), try_cast(array(s) as array<int>), cast(transform(array(k), x -> x) as array<double>), transform(array(k), x -> NULL), hash(array(k), struct(s, k)) from t
+
+select sequence(d, d, interval 1 month), sequence(ts, ts, interval 1 hour), sequence(d, d) from t

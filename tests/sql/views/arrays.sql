@@ -31,6 +31,7 @@ CREATE VIEW stacked AS SELECT k, stack(2, a, b) AS x FROM t;
 
 -- collected values
 -- duckdb: SELECT a, len(x) AS n, x[1] AS x, len(y) AS m, y[-1] AS y FROM (SELECT a, coalesce(list(b ORDER BY b) FILTER (b IS NOT NULL), []) AS x, list(DISTINCT k ORDER BY k) AS y FROM t GROUP BY a)
+-- spark: SELECT a, size(collect_list(b)) AS n, get(sort_array(collect_list(b)), 0) AS x, size(collect_set(k)) AS m, array_max(collect_set(k)) AS y FROM t GROUP BY a
 CREATE VIEW collected AS SELECT a, size(collect_list(b)) AS n, get(collect_list(b), 0) AS x, size(collect_set(k)) AS m, element_at(collect_set(k), -1) AS y FROM t GROUP BY a;
 
 -- groups of arrays, and their order
@@ -40,3 +41,11 @@ CREATE VIEW groups_of_arrays AS SELECT COUNT(*) AS n, MAX(k) AS m, MIN(array(a, 
 -- texts of times
 -- duckdb: SELECT id, '[' || coalesce(CAST("at" AS VARCHAR), 'null') || ', null]' AS x FROM item
 CREATE VIEW texts_of_times AS SELECT id, CAST(array(at, NULL) AS STRING) AS x FROM item;
+
+-- columns of arrays in other types
+-- duckdb: SELECT k, CAST(a AS STRING) AS x, CAST(b AS DOUBLE) AS y, CASE WHEN k > 3 THEN CAST(a AS DECIMAL(21, 1)) ELSE 0.5 END AS z FROM t
+CREATE VIEW cast_arrays AS SELECT k, CAST(e AS ARRAY<STRING>)[0] AS x, CAST(e AS ARRAY<DOUBLE>)[1] AS y, IF(k > 3, e, filter(array(0.5), v -> v > 0))[0] AS z FROM (SELECT k, slice(array(a, b), 1, 2) AS e FROM t);
+
+-- elements of arrays are parts
+-- duckdb: SELECT k, concat_ws('-', s, s, 'x', s) AS x FROM t
+CREATE VIEW joined_parts AS SELECT k, concat_ws('-', s, array(s, 'x', NULL), array(), s) AS x FROM t;

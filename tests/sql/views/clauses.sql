@@ -143,3 +143,13 @@ CREATE VIEW piped_groups AS FROM t |> WHERE k > 2 |> AGGREGATE SUM(b) AS s, COUN
 -- pipes with columns, and a join
 -- duckdb: SELECT t.k, t.b + 1 AS z, u.b AS w FROM t JOIN u ON t.a = u.a WHERE t.k > 1
 CREATE VIEW piped_columns AS FROM t |> JOIN u ON t.a = u.a |> WHERE t.k > 1 |> SELECT t.k, t.b, u.b AS w |> EXTEND b + 1 AS z |> SELECT k, z, w;
+
+-- hints, and where Spark puts rows, have no effect
+-- not sqlite: SQLite has no hints
+-- duckdb: SELECT t.k, u.b FROM t JOIN u ON t.a = u.a
+CREATE VIEW hinted AS SELECT /*+ BROADCAST(u) */ t.k, u.b FROM t JOIN u ON t.a = u.a DISTRIBUTE BY t.k SORT BY b DESC;
+
+-- a join in parentheses with an alias and names of columns
+-- sqlite: SELECT t.k AS p, u.b AS q FROM t LEFT JOIN u ON t.a = u.a WHERE t.k > 1
+-- duckdb: SELECT t.k AS p, u.b AS q FROM t LEFT JOIN u ON t.a = u.a WHERE t.k > 1
+CREATE VIEW named_join AS SELECT p, q FROM (t LEFT JOIN u ON t.a = u.a) AS j (p, x, y, z, w, q) WHERE p > 1;

@@ -158,4 +158,15 @@ CREATE VIEW sets_subquery AS SELECT a, (SELECT MAX(k) FROM t WHERE t.a = u.a) AS
 
 -- also on the left of IN
 -- not sqlite: it has no grouping sets
+-- not spark: it says false where the value is null
 CREATE VIEW sets_in AS SELECT a, a IN (SELECT k FROM t) AS i FROM u GROUP BY GROUPING SETS (a, ());
+
+-- the sets alone; what is before them only names keys
+-- not sqlite: SQLite has no grouping sets
+-- duckdb: SELECT a, b, SUM(k) AS s FROM t GROUP BY GROUPING SETS ((a, b), (a), ())
+CREATE VIEW named_sets AS SELECT a, b, SUM(k) AS s FROM t GROUP BY a, b GROUPING SETS ((a, b), (a), ());
+
+-- a key in another key
+-- not sqlite: SQLite has no CUBE
+-- duckdb: SELECT a + b AS x, b, SUM(k) AS s FROM t GROUP BY CUBE (a + b, b)
+CREATE VIEW keys_in_keys AS SELECT a + b AS x, b, SUM(k) AS s FROM t GROUP BY a + b, b WITH CUBE;

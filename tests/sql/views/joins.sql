@@ -126,3 +126,13 @@ CREATE VIEW chain_matched AS SELECT t.k, u.b, p.q FROM t LEFT JOIN u ON t.a = u.
 
 -- a condition that no row meets
 CREATE VIEW left_nothing AS SELECT n.s, u.b FROM n LEFT JOIN u ON n.a < u.a WHERE n.a IS NULL;
+
+-- the columns of USING come first, of a semi-join, too
+-- duckdb: SELECT b, k, a, s FROM t SEMI JOIN u USING (b)
+-- sqlite: SELECT b, k, a, s FROM t WHERE b IN (SELECT b FROM u)
+CREATE VIEW semi_using AS SELECT * FROM t SEMI JOIN u USING (b);
+
+-- of an anti-join
+-- duckdb: SELECT a, k, b, s FROM t ANTI JOIN n USING (a)
+-- sqlite: SELECT a, k, b, s FROM t WHERE NOT EXISTS (SELECT * FROM n WHERE n.a = t.a)
+CREATE VIEW anti_using AS SELECT * FROM t ANTI JOIN n USING (a);

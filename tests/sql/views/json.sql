@@ -20,3 +20,7 @@ CREATE VIEW groups_of_fields AS SELECT get_json_object(concat('{"s":"', s, '"}')
 -- arrays and structs as JSON
 -- duckdb: SELECT k, CAST(to_json([a, b]) AS STRING) AS x, CASE WHEN s IS NULL THEN '{}' ELSE CAST(to_json({'s': s}) AS STRING) END AS y FROM t
 CREATE VIEW values_as_json AS SELECT k, to_json(array(a, b)) AS x, to_json(struct(s)) AS y FROM t;
+
+-- values of a schema
+-- duckdb: SELECT k, a AS x, b AS y, CASE WHEN b IS NULL THEN NULL ELSE 0 END AS z, s FROM t
+CREATE VIEW values_of_a_schema AS SELECT k, j.a AS x, j.b[0] AS y, j.b[1] AS z, j.s FROM (SELECT k, from_json(concat('{"a":', coalesce(CAST(a AS STRING), 'null'), ', "b": ', coalesce(concat('[', b, ', 0]'), '"x"'), coalesce(concat(', "s": "', s, '"'), ''), '}'), 'a BIGINT, b ARRAY<INT>, s STRING') AS j FROM t);

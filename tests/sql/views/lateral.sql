@@ -61,3 +61,11 @@ CREATE VIEW in_exists AS SELECT t.k FROM t WHERE EXISTS (SELECT 1 FROM u, LATERA
 
 -- after a join
 CREATE VIEW after_join AS SELECT t.k, u.b, x.s FROM t JOIN u ON t.a = u.a, LATERAL (SELECT SUM(p.q) AS s FROM p WHERE p.x = t.k AND p.y <= u.b) x;
+
+-- a generator that is never empty, in a query without FROM
+-- duckdb: SELECT t.k, v.x FROM t LEFT JOIN (SELECT k, unnest(range(1, k % 3 + 1)) AS x FROM t) v ON v.k = t.k
+CREATE VIEW outer_inside AS SELECT t.k, v.x FROM t, LATERAL (SELECT explode_outer(CASE k % 3 WHEN 0 THEN array() WHEN 1 THEN array(1) ELSE array(1, 2) END)) v (x);
+
+-- the same in FROM, with a condition on its rows
+-- duckdb: SELECT t.k, v.x FROM t, (SELECT k, unnest(range(1, k % 3 + 1)) AS x FROM t) v WHERE v.k = t.k AND x > 1
+CREATE VIEW outer_filtered AS SELECT t.k, v.x FROM t JOIN LATERAL explode_outer(CASE k % 3 WHEN 0 THEN array() WHEN 1 THEN array(1) ELSE array(1, 2) END) v (x) ON v.x > 1;

@@ -25,3 +25,7 @@ CREATE VIEW distinct_maps AS SELECT s, COUNT(DISTINCT map_concat(map('a', a), ma
 -- lists of both
 -- duckdb: SELECT k, 2 AS n, b AS x, 'b' AS y FROM t
 CREATE VIEW lists_of_entries AS SELECT k, size(m) AS n, map_values(m)[1] AS x, map_keys(m)[1] AS y FROM (SELECT k, map('a', a, 'b', b) AS m FROM t);
+
+-- functions of entries
+-- duckdb: SELECT k, a + k AS x, CAST(coalesce(a > k, false) AS INT) + CAST(coalesce(b > k, false) AS INT) AS y, b * k AS z, 'bb' AS w FROM t
+CREATE VIEW functions_of_entries AS SELECT k, transform_values(m, (x, y) -> y + k).a AS x, size(map_filter(m, (x, y) -> y > k)) AS y, map_zip_with(m, map('b', k), (x, y, z) -> y * z).b AS z, map_keys(transform_keys(m, (x, y) -> concat(x, x)))[1] AS w FROM (SELECT k, map('b', b, 'a', a) AS m FROM t);

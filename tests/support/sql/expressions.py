@@ -13,6 +13,8 @@ import numpy as np
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.functors.conversions import CHECKED_SUM, PARTITION_OF
+from corollary.core.functors.holistic import ARGUMENTS
+from corollary.core.functors.texts import FROM_JSON
 from corollary.core.logic import NO_RULE, Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
 from corollary.core.types import (
@@ -105,7 +107,7 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
     ),
 }
 
-INTERNAL = (CHECKED_SUM, PARTITION_OF, "range", "try")
+INTERNAL = (ARGUMENTS, CHECKED_SUM, PARTITION_OF, "range", "try")
 """Functors that no user writes, and those that are no single value."""
 
 REWRITTEN = ("as", "autoinc", "window")
@@ -185,14 +187,15 @@ def _has_form(dialect: SqlDialect, name: str, kind: Kind) -> bool:
 def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has no form of, each with a kind of the first operand.
 
-    Records are left out: passes give their functors a type that is stored. So is `arrays_zip`: its
-    first operand is the names of the arrays after it.
+    Records are left out: passes give their functors a type that is stored. So are `arrays_zip`,
+    whose first operand is the names of the arrays after it, and `from_json`, whose second operand
+    is the type of its result.
     """
     known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in PRIMITIVES)}
     every = {
         (name, kind)
         for name, each in FUNCTORS.items()
-        if name not in (*REWRITTEN, "arrays_zip") and each.result is not Kind.RECORD
+        if name not in (*REWRITTEN, "arrays_zip", FROM_JSON) and each.result is not Kind.RECORD
         for kind in each.kinds(0) & set(PRIMITIVES)
     }
     return sorted(every - known - REWRITTEN_FORMS)
@@ -246,14 +249,15 @@ def literal_choices(name: str, at: int) -> tuple[Any, ...]:
     spec = FUNCTORS[name]
     if at in spec.literals:
         values = spec.literals[at]
-        return tuple(each for each in values if -2 <= each < 5 or each in (8, 20, 32, 64))
+        few = (8, 20, 32, 64)
+        return tuple(e for e in values if isinstance(e, str) or -2 <= e < 5 or e in few)
     if spec.time_letters and at == 1:
         return ("%Y-%m-%d", "%F") if name != "format_time" else ("%Y-%j %H:%M", "%d.%m.%Y %f")
-    if (name, at) == ("regexp_extract", 2):
+    if spec.arguments[at : at + 1] == ("group",):
         return (0,)
     if (name, at) == ("like", 1):
         return ("", "a%", "%a", "%b%", "_", "a_c%", "\\%", "%\\_", "a%\\\\", "%")
-    return ("a", "[a-z]$", "^.b", "") if spec.pattern_at == at else ()
+    return ("a", "[a-z]$", "^.b", "") if at in spec.patterns else ()
 
 
 def _type(expression: Expression) -> Type:

@@ -6,6 +6,12 @@ import random
 
 NAMES = ("a", "b", "c", "a", "b", "", "é", "a b", "😀", "*")
 STRINGS = ("a", "x y", "", "é😀", '"', "\\", "/", "\n", "it's", "\x01", "\u2028", "1", "null")
+SCALARS = (
+    *("2024-01-05", "2024-1-5T10:00:00.5Z", "2024-01-05 10:00", "7", "10:00:61", "8:05 PM", "NaN"),
+    *("-INF", "1,5", "1e2", "YWI=", "YW I", "true", " 1", "2024-01-05 1:2:3+01:00", "1 02:03:04"),
+)
+"""Texts that some type can read."""
+
 NUMBERS = (
     *("0", "1", "-1", "1.5", "1.50", "1e3", "-0", "-0.0", "1E-7", "12345678.5", "0.1", "1e400"),
     *("12345678901234567890", "-1e400", "1e22", "01", "1.", "+1", "NaN"),
@@ -24,6 +30,21 @@ def random_document(dice: random.Random) -> str:
         at = dice.randrange(len(text))
         return text[:at] + dice.choice(["", " ", ",", '"', "'", "}", "x", "\\"]) + text[at + 1 :]
     return text
+
+
+def random_record(dice: random.Random) -> str:
+    """Return an object whose fields have often a type of their own, or any document."""
+    if dice.random() < 0.2:
+        return random_document(dice)
+    parts = []
+    for _ in range(dice.randint(0, 5)):
+        value = dice.choice((*NUMBERS[:15], "200", "3000000000", "true", "null", "NaN", "-INF"))
+        if dice.random() < 0.5:
+            value = _string(dice, dice.choice(SCALARS))
+        if dice.random() < 0.3:
+            value = dice.choice(('{"a":%s}', "[%s]", '[{"a":%s},{"b":2}]', '{"a":[%s]}')) % value
+        parts.append(f"{_string(dice, dice.choice('abcdefg'))}:{value}")
+    return f"{{{','.join(parts)}}}"
 
 
 def random_path(dice: random.Random) -> str:

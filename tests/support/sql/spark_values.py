@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -80,6 +81,9 @@ SINGLES = (
     *(0.0, 1.0, -1.0, 0.1, -2.5, 2.675, 0.7, 1e-5, 12345.678, 16777216.0, -3.4028234663852886e38),
     *(float("inf"), float("-inf"), float("nan"), 2.0**-149, 1e10),
 )
+BYTES = (b"", b"a", b"az", b"\x00", b"\xff\xfe", b"abc" * 9, "é".encode(), b"-12")
+MONTHS = (0, 1, -1, 12, 13, -25, 2**31 - 1, -(2**31))
+SPANS = (*map(timedelta, (0, 1, -1, 400)), timedelta(0, -1), timedelta(1, 7265, 123456))
 CLOCKS = (time(), time(8, 5), time(12, 34, 56, 500_000), time(23, 59, 59, 999_999), time(13))
 COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
     "STRING": ("STRING", pa.string(), TEXTS, "stu"),
@@ -93,6 +97,46 @@ COLUMNS: dict[str, tuple[str, pa.DataType, tuple[Any, ...], str]] = {
     "TIME": ("TIME", pa.time64("us"), CLOCKS, "o"),
     "TIMESTAMP": ("TIMESTAMP", pa.timestamp("us", "UTC"), MOMENTS, "vwg"),
 }
+NESTED: dict[str, tuple[str, pa.DataType, tuple[Any, ...], tuple[str, ...]]] = {
+    "BINARY": ("BINARY", pa.binary(), BYTES, ("b1", "b2")),
+    "TIMESTAMP_NTZ": (
+        "TIMESTAMP_NTZ",
+        pa.timestamp("us"),
+        tuple(each.replace(tzinfo=None) for each in MOMENTS),
+        ("n1", "n2"),
+    ),
+    "MONTHS": ("INTERVAL YEAR TO MONTH", pa.int32(), MONTHS, ("y1", "y2")),
+    "SPAN": ("INTERVAL DAY TO SECOND", pa.duration("us"), SPANS, ("d1", "d2")),
+    "TINYINT": ("TINYINT", pa.int8(), (0, 1, -1, 7, 127, -128), ("i1", "i2")),
+    "SMALLINT": ("SMALLINT", pa.int16(), (0, 1, -1, 300, 32767, -32768), ("h1", "h2")),
+    "NUMBERS": (
+        "ARRAY<BIGINT>",
+        pa.list_(pa.int64()),
+        ([], [1], [None], [3, 1, None, 2], [7, 7, -1], [2**63 - 1, 0]),
+        ("a1", "a2"),
+    ),
+    "WORDS": (
+        "ARRAY<STRING>",
+        pa.list_(pa.string()),
+        ([], ["a"], [None, ""], ["b", "a", "b"], ["é", " ", "7", None]),
+        ("w1", "w2"),
+    ),
+    "PAIR": (
+        "STRUCT<n: BIGINT, t: STRING>",
+        pa.struct([("n", pa.int64()), ("t", pa.string())]),
+        tuple({"n": n, "t": t} for n in (None, 0, 5, -7) for t in (None, "", "a")),
+        ("p1", "p2"),
+    ),
+    "MAP": (
+        "MAP<STRING, BIGINT>",
+        pa.map_(pa.string(), pa.int64()),
+        ([], [("a", 1)], [("a", None), ("b", 2)], [("", 0), ("7", 7), ("é", -1)]),
+        ("m1", "m2"),
+    ),
+}
+"""The columns of a table beside those above: of types that other functions take."""
+
+ALL_COLUMNS = {**COLUMNS, **NESTED}
 OF_KIND = {
     Kind.SYMBOL: "STRING",
     Kind.NUMBER: "INT",
@@ -106,10 +150,11 @@ OF_KIND = {
 }
 
 
-def edge_rows() -> pa.Table:
+def edge_rows(columns_of: Mapping[str, Any] = COLUMNS) -> pa.Table:
+    """Return rows of values from the edges of the types of some columns."""
     dice = random.Random(seed_of_run())
     columns = {"id": pa.array(range(ROWS), pa.int64())}
-    for _, type_, values, names in COLUMNS.values():
+    for _, type_, values, names in columns_of.values():
         for name in names:
             drawn = [None if dice.random() < 0.08 else dice.choice(values) for _ in range(ROWS)]
             columns[name] = pa.array(drawn, type_)
@@ -118,12 +163,17 @@ def edge_rows() -> pa.Table:
 
 def edge_session(spark: Any, rows: pa.Table | None = None) -> Any:
     """Return a session as views mean it, with the rows as its table `edge`."""
+    from pyspark.sql import functions
+
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.timeType.enabled", "true")
     if rows is not None:
-        session.createDataFrame(rows).localCheckpoint().createOrReplaceTempView("edge")
+        frame = session.createDataFrame(rows)
+        for name in NESTED["MONTHS"][3] if NESTED["MONTHS"][3][0] in rows.column_names else ():
+            frame = frame.withColumn(name, functions.expr(f"make_ym_interval(0, {name})"))
+        frame.localCheckpoint().createOrReplaceTempView("edge")
     return session
 
 
@@ -137,6 +187,8 @@ def ulps(one: Any, other: Any) -> float:
 def comparable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [comparable(each) for each in value]
+    if isinstance(value, dict):
+        return [comparable(each) for each in value.items()]
     if isinstance(value, float):
         return "nan" if math.isnan(value) else struct.pack(">d", value + 0.0)
     if isinstance(value, datetime):

@@ -8,17 +8,9 @@ from collections.abc import Iterator
 
 import corollary
 from corollary.errors import InputError
+from corollary.explain.forecast import CHANGE, way_of
 from support.sql.corpus import FOLDER, corpus
 
-CHANGE, COPIES = "the change alone", "the change, with counts of copies"
-WAYS = {
-    "totals": "totals of the touched groups",
-    "groups": "totals of the touched groups",
-    "ranked": "the change, round by round",
-    "aggregates": "the touched windows",
-    "recompute": "computed anew",
-}
-"""What algorithms do, by name; others take the change alone."""
 ENGINES = ("duckdb", "sqlite", "spark")
 
 
@@ -57,8 +49,7 @@ def _ways(db: corollary.Database) -> list[str]:
     found: dict[str, None] = {}
     stats_of_view = {name: each for name, each in tx.stats.items() if name.startswith("v")}
     for relation, stats in stats_of_view.items():
-        has_copies = ".rows" in relation or stats.algorithm == "counting"
-        found.setdefault(COPIES if has_copies else WAYS.get(stats.algorithm, CHANGE))
+        found.setdefault(way_of(relation, stats.algorithm))
     others = [each for each in found if each != CHANGE]
     return others or [CHANGE]
 

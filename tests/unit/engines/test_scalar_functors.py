@@ -132,8 +132,12 @@ def signatures(name: str) -> list[tuple[Type, ...]]:
 def literal_choices(name: str, at: int) -> tuple[Any, ...]:
     if at in FUNCTORS[name].literals:
         allowed = FUNCTORS[name].literals[at]
-        return tuple(each for each in allowed if -4 <= each <= 8 or each in (32, 64, 18, 38))
-    if FUNCTORS[name].pattern_at == at:
+        return tuple(
+            each
+            for each in allowed
+            if isinstance(each, str) or -4 <= each <= 8 or each in (32, 64, 18, 38)
+        )
+    if at in FUNCTORS[name].patterns:
         return PATTERNS
     return (0,) if (name, at) == ("regexp_extract", 2) else ()
 

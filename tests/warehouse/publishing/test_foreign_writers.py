@@ -177,27 +177,6 @@ def test_a_torn_entry(house: House, damage: Callable[[Path], None]) -> None:
     demand_found_out(house, TableDefect.DAMAGE, "version 2 is (empty or )?cut off")
 
 
-@pytest.mark.parametrize("damage", [empty, cut, cut_last_line, drop_a_file])
-def test_an_entry_torn_before_it_was_acknowledged(
-    house: House, damage: Callable[[Path], None]
-) -> None:
-    house.warehouse.catalog.record_published("edge", 2, 1)
-    damage(house.entry(2))
-    house.change([(11, "c")])
-    house.publish()
-    house.demand_good()
-
-
-def test_a_first_entry_torn_before_it_was_acknowledged(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    house.change([(1, "a")])
-    house.publish()
-    house.warehouse.catalog.delete_published("edge")
-    empty(house.entry(0))
-    house.publish()
-    house.demand_good()
-
-
 def test_a_first_entry_torn(house: House) -> None:
     empty(house.entry(0))
     demand_found_out(house, TableDefect.DAMAGE, "the log cannot be read")
@@ -305,7 +284,7 @@ def test_a_place_that_cannot_be_written(house: House, monkeypatch: pytest.Monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     def refuse_entries(path: Path) -> None:
-        if path.suffix == ".json":
+        if ".json" in path.name:
             refuse()
 
     for function in (refuse, refuse_entries):
@@ -346,3 +325,20 @@ def test_an_older_copy_of_the_table_is_brought_forward(house: House, tmp_path: P
     house.change([(60, "c")])
     house.publish()
     house.demand_good()
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_file_without_statistics_and_with_an_escaped_name(house: House, is_empty: bool) -> None:
+    if is_empty:
+        house.change((), list(house.rows.values()))
+        house.publish()
+    pa.parquet.write_table(STRANGE, house.path / "é b%.parquet")
+    size = (house.path / "é b%.parquet").stat().st_size
+    path = "%C3%A9%20b%25.parquet"
+    common = {"partitionValues": {}, "modificationTime": 1, "dataChange": True}
+    add = {"add": {"path": path, "size": size, **common}}
+    info = {"commitInfo": {"timestamp": 1, "operation": "WRITE"}}
+    newest = house.delta().version() + 1
+    house.entry(newest).write_text(f"{json.dumps(info)}\n{json.dumps(add)}\n")
+    assert house.delta().to_pyarrow_table().num_rows == len(house.rows) + 1
+    demand_found_out(house, TableDefect.FOREIGN_WRITE, "by another writer")

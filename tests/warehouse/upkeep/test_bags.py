@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 import corollary
 from corollary.core.printer import print_program
 from corollary.database.database import Database, warehouse_of
+from corollary.database.program.column_mapping import Alteration
 from corollary.database.upkeep.alter import alter
-from corollary.database.upkeep.column_mapping import Alteration
 from corollary.database.upkeep.erase import erase
 from corollary.database.upkeep.status import status
 from corollary.database.upkeep.verify import verify

@@ -190,6 +190,26 @@ def test_a_published_table(house: House) -> None:
     assert shown() == sorted(house.db.relation("path").rows())
 
 
+def test_a_change_data_feed(places: Callable[[], str]) -> None:
+    with corollary.open(places(), engine="local") as db:
+        db.load(text='.decl p(x: number)\n.output p(change_data_feed="true")\n')
+        with db.transaction() as tx:
+            tx.insert("p", [(1,), (2,)])
+        db.publish()
+        with db.transaction() as tx:
+            tx.insert("p", [(3,)])
+            tx.delete("p", [(1,)])
+        db.publish()
+        assert db._store is not None
+        warehouse = db._store.warehouse
+        collect(warehouse, Retention())
+        feed = DeltaTable(str(warehouse.root / "tables/p")).load_cdf()
+        rows = pa.RecordBatchReader.from_stream(feed).read_all().to_pylist()
+        found = sorted((e["_commit_version"], e["_change_type"], e["x"]) for e in rows)
+        assert found == [(0, "insert", 1), (0, "insert", 2), (1, "delete", 1), (1, "insert", 3)]
+        assert not verify(warehouse).findings
+
+
 def test_what_is_erased_is_in_no_object(house: House) -> None:
     with house.db.transaction() as tx:
         tx.insert("edge", [("secret-of-mine", "a")])

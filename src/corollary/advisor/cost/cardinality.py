@@ -5,7 +5,7 @@
         contained in the larger one, as they were before conditions and joins removed some of them
     U = Π over x ∈ X of max(V(S, x), V(L, x)) otherwise
     a fraction d(L) / U of the rows of S has a partner, d(S) / U of those of L; the values that
-    remain among them are estimated as Yao does (`core/cardinality.py`)
+    remain among them are estimated as Yao does (`core/statistics.py`)
 
 A projection on Z keeps all n rows if Z determines the other columns; if one column determines Z, it
 has one row for each value of that column. Only where neither holds, n rows are thrown into the D
@@ -28,7 +28,7 @@ from math import inf, prod
 
 from corollary.advisor.model.shapes import Masks, NodeShape, VariableBits, closure, generators
 from corollary.advisor.search_limit import is_search_over
-from corollary.core.cardinality import distinct_rows, remaining_values
+from corollary.core.statistics import distinct_rows, remaining_values
 from corollary.data_class import dataclass
 
 ORDERED_MAX_LITERALS = 7

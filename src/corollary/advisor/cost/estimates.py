@@ -12,7 +12,6 @@ from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.core.cardinality import UNMEASURED_ROWS, remaining_values, unmeasured_values
 from corollary.core.logic import (
     MIRRORED_OPERATORS,
     BodyItem,
@@ -23,6 +22,7 @@ from corollary.core.logic import (
     Value,
     Variable,
 )
+from corollary.core.statistics import UNMEASURED_ROWS, remaining_values, unmeasured_values
 
 FILTER_SELECTIVITY = 0.5
 """The fraction of rows that is assumed to pass a comparison or a negated literal."""

@@ -48,7 +48,7 @@ def read_scheme(
         opaque: whether simple comparisons may move into candidates.
     """
     program = with_bags(program)  # as the checked one has them
-    clauses = [each for each in program.clauses if not _is_active(each, checked)]
+    clauses = [each for each in program.clauses if not checked.is_active(each)]
     component = _components(clauses)
     types = {name: each.types for name, each in checked.signatures.items()}
     with_facts = {head.relation for each in clauses if not each.body for head in each.heads}
@@ -67,16 +67,12 @@ def read_scheme(
     scheme = _add_implied(scheme, with_facts, component)
     written: dict[str, list[tuple[Clause, Clause]]] = {}
     for clause, typed in zip(program.clauses, checked.program.clauses, strict=True):
-        if clause.body and not _is_active(clause, checked):
+        if clause.body and not checked.is_active(clause):
             for head in clause.heads:
                 if head.relation not in with_facts:
                     written.setdefault(head.relation, []).append((clause, typed))
     reader = AggregationReader(written, by_relation, scheme.relations, component, types)
     return replace(scheme, aggregations=dict(reader.read()))
-
-
-def _is_active(clause: Clause, checked: CheckedProgram) -> bool:
-    return any(head.sign or checked.signatures[head.relation].is_event for head in clause.heads)
 
 
 def _components(clauses: Iterable[Clause]) -> dict[str, int]:

@@ -36,7 +36,7 @@ processing in data warehousing environments", VLDB 1995.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import combinations
+from itertools import combinations, product
 
 from corollary.advisor.model import candidates
 from corollary.advisor.model.canonical import CanonicalForms
@@ -102,7 +102,7 @@ def shared_views(
     frontier, others = own, own
     for _ in range(MERGE_ROUNDS):
         merged: list[Pattern] = []
-        pairs = combinations(own, 2) if frontier is own else _pairs(frontier, others)
+        pairs = combinations(own, 2) if frontier is own else product(frontier, others)
         for one, other in pairs:
             if is_search_over() or len(found) >= most:
                 return found
@@ -121,14 +121,6 @@ def shared_views(
                 merged.append(pattern)
         frontier = merged
     return found
-
-
-def _pairs(
-    frontier: Sequence[Pattern], others: Sequence[Pattern]
-) -> Iterator[tuple[Pattern, Pattern]]:
-    for one in frontier:
-        for other in others:
-            yield one, other
 
 
 def _with_measures(

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.core.program import ROW_BOUND_FORMS, Directive, RowBound
+from corollary.core.program import (
+    REFRESH_PARAMETER,
+    ROW_BOUND_FORMS,
+    Directive,
+    RowBound,
+)
 from corollary.core.spark_io import SPARK, is_spark_io
+from corollary.core.table_options import DURATIONS, FLAGS, expected_value
 from corollary.errors import Diagnostic
 
 _FILE_PARAMETERS = (
@@ -16,7 +22,7 @@ _STREAM_ONLY = ("op", "max_files")
 _BOUNDS = ("max_bad", "max_deletes")
 _PARAMETERS = {
     "input": (*_FILE_PARAMETERS, "format", "order", "new_columns", *_BOUNDS, *_STREAM_ONLY),
-    "output": _FILE_PARAMETERS,
+    "output": (*_FILE_PARAMETERS, *FLAGS, *DURATIONS, REFRESH_PARAMETER),
     "printsize": ("IO",),
     "limitsize": ("n",),
     "sql": ("text",),
@@ -31,15 +37,18 @@ _CHANNELS = {
 }
 _JSON_PARAMETERS = {
     "input": ("IO", "filename", "format", "params", "order", "new_columns", *_BOUNDS),
-    "output": ("IO", "filename", "format", "params", "compress"),
+    "output": ("IO", "filename", "format", "params", "compress", REFRESH_PARAMETER),
 }
 _EVERY_CHANNEL = frozenset(name for names in _CHANNELS.values() for name in names)
 _SQLITE_PARAMETERS = {
     "input": ("IO", "filename", "dbname", "name", "order", "new_columns", *_BOUNDS),
-    "output": ("IO", "filename", "dbname", "name"),
+    "output": ("IO", "filename", "dbname", "name", REFRESH_PARAMETER),
 }
 _FLAGS = ("rfc4180", "headers", "compress", "intermediate")
-_CHOICES = {"format": ("csv", "jsonl", "parquet", "delta"), "new_columns": ("ignore", "refuse")}
+_CHOICES = {
+    "format": ("csv", "jsonl", "parquet", "delta"),
+    "new_columns": ("ignore", "refuse"),
+}
 _JSON_FORMATS = ("list", "object")
 _CSV_ONLY = ("delimiter", "rfc4180", "headers", "columns", "attributeNames")
 _COUNT_UNITS = {"n": "tuples", "max_files": "files"}
@@ -149,6 +158,8 @@ def _expected_value(
         return "`true` or `false`"
     if name in _BOUNDS and RowBound.parse(value) is None:
         return ROW_BOUND_FORMS
+    if (expected := expected_value(name, value)) is not None:
+        return expected
     if name in _COUNT_UNITS and not (value.isdecimal() and int(value)):
         return f"a number of {_COUNT_UNITS[name]} greater than 0"
     if name in ("delimiter", "filename", "dbname", "name", "op") and not value:

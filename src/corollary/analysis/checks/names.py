@@ -34,7 +34,8 @@ def names(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         yield from _functors(resolved, clause)
     program = resolved.program
     users = [(user.relation, user.span) for user in program.dependencies]
-    users += [(user.relation, user.span) for user in program.directives]
+    # The text of a function of SQL is kept, too.
+    users += [(each.relation, each.span) for each in program.directives if each.name != "sql"]
     users += [(user.relation, user.span) for user in program.reactions]
     for name, span in users:
         if name not in resolved.schemas and name not in unknown:

@@ -37,6 +37,7 @@ from corollary.core.functors.spec import (
     FunctorSpec,
     Kinds,
 )
+from corollary.core.functors.texts import FROM_JSON, json_type
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -306,8 +307,8 @@ class _ClauseConstraints:
         ]
         if signature.time_letters:
             self._format(term)
-        if signature.pattern_at is not None:
-            self._pattern(term, term.arguments[signature.pattern_at])
+        for position in signature.patterns:
+            self._pattern(term, term.arguments[position])
         for position, values in signature.literals.items():
             self._literal(term, position, values)
         if all(are_taken) and signature.is_comparing and self._agree(term, nodes):
@@ -316,6 +317,8 @@ class _ClauseConstraints:
             result = self._fields(term, nodes)
         elif signature.shape:
             result = self._shaped(term, signature, nodes, are_taken)
+            if term.name == FROM_JSON:
+                self._unifier.assign(result, json_type(term), Reason("its type", term.span))
         elif signature.is_like_first:
             result = self._unifier.new_node()
             self._unifier.unify_domains(nodes[0], result)
@@ -492,20 +495,21 @@ class _ClauseConstraints:
             case _:
                 pass  # `_literal` reports it
 
-    def _literal(self, term: logic.Functor, position: int, values: Sequence[int]) -> None:
+    def _literal(self, term: logic.Functor, position: int, values: Sequence[int | str]) -> None:
         """Check an argument that must be known before anything is computed."""
         written = term.arguments[position]
         match written:
-            case logic.Constant(value=int(number)) if number in values:
+            case logic.Constant(value=int() | str() as value) if value in values:
                 return
             case _:
                 pass
         if isinstance(values, range):
             what = f"a number of digits from {values[0]} to {values[-1]}"
         else:
-            what = one_of(map(str, values))
+            what = one_of(term_text(logic.Constant(each)) for each in values)
+        suggested = term_text(logic.Constant(2 if 2 in values else values[0]))
         example = ", ".join(
-            str(8 if term.name == "to_integer" else 2) if at == position else term_text(argument)
+            suggested if at == position else term_text(argument)
             for at, argument in enumerate(term.arguments)
         )
         self._report(

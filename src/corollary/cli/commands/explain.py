@@ -178,6 +178,7 @@ def _evaluation(
     """Return the plan of an evaluation, or of a query, as text and as JSON."""
     from corollary.core.monitoring_optimisations import MonitoringOptimisation, parse_optimisations
     from corollary.core.statistics import Statistics
+    from corollary.core.table_options import describe_options, given_options
     from corollary.database.program.goals import read_goal
     from corollary.database.program.loaded_program import load_program, read_programs
     from corollary.explain.plan import plan_as_json, print_plan
@@ -209,7 +210,12 @@ def _evaluation(
         plan = solve(normal, goal.literal, statistics)
     inside = plan.types.keys() & normal.relations if options.placement == "partitions" else ()
     note = _bulk_note(plan, options.bulk, lambda each: _size(each, sizes, {}), inside)
-    return print_plan(plan, normal, note), plan_as_json(plan, normal, note)
+    text, document = print_plan(plan, normal, note), plan_as_json(plan, normal, note)
+    tables = {name: each for name, each in given_options(program.directives).items() if each}
+    if tables and options.goal is None:
+        lines = (f"    {name}: {describe_options(each)}" for name, each in tables.items())
+        return "\n".join((text, "", "tables", *lines)), {**document, "tables": tables}
+    return text, document
 
 
 def _changes(

@@ -75,6 +75,9 @@ def command(
     \b
       .input direct_link(IO=stream, filename="arrivals", format=jsonl, op="op")
 
+    An output with a target lag, as in .output link(target_lag="5 minutes"), has its sources looked
+    at that often instead.
+
     A line for each commit shows what it changed. Ctrl-C (or SIGTERM) finishes the batch that is
     being committed and ends with status 0. Start it again, also after a crash, and it goes on where
     it was: nothing is lost or done twice. Checkpoints are in WAREHOUSE/streams.

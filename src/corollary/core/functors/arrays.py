@@ -76,7 +76,7 @@ def arrays() -> Iterable[FunctorSpec]:
         "split(s: symbol, pattern: symbol, limit: number) -> [symbol]",
         "the parts of a text between what matches a pattern of RE2, a literal; at most so many if"
         " the limit is above 0",
-        pattern_at=1,
+        patterns=(1,),
     )
     yield _define(
         "slice(a: [T], start: number, length: number) -> [T]",
@@ -127,7 +127,7 @@ def maps() -> Iterable[FunctorSpec]:
             "the map of the parts of a text, each with a key and a value, by patterns of RE2",
         ),
     ):
-        yield growing(signature, doc, pattern_at=1 if "symbol" in signature else None)
+        yield growing(signature, doc, patterns=(1, 2) if "symbol" in signature else ())
     for signature, doc in (
         ("map_keys(m: {K,V}) -> [K]", "the keys in their order"),
         ("map_values(m: {K,V}) -> [V]", "the values in the order of the keys"),

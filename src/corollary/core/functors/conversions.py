@@ -7,7 +7,7 @@ from corollary.core.functors.holistic import ARGUMENTS
 from corollary.core.functors.spec import Digits, FunctorSpec, Monotone, Nullness, Word, define
 from corollary.core.functors.times import day_number
 from corollary.core.records.record_terms import BRANCH_OF, FIELD_OF, RECORD_OF
-from corollary.core.types import DECIMAL_MAX_DIGITS, Kind
+from corollary.core.types import DECIMAL_MAX_DIGITS, INTERVAL_FIELDS, Kind
 from corollary.core.windows import WINDOW
 
 COUNTER = "autoinc"
@@ -218,17 +218,24 @@ def casts() -> Iterable[FunctorSpec]:
     )
 
 
+_INTERVAL_FIELDS = tuple(each for fields in INTERVAL_FIELDS.values() for each in fields)
+
+
 def intervals() -> Iterable[FunctorSpec]:
     """Yield the conversions between intervals and texts, with the fields of a literal."""
     base = partial(define, section="casts")
     yield base(
         "format_interval(n: number, fields: symbol) -> symbol",
-        "months or microseconds as a text: `INTERVAL '1-3' YEAR TO MONTH`",
+        "months or microseconds as a text: `INTERVAL '1-3' YEAR TO MONTH`; the fields are a"
+        " literal",
+        literals={1: _INTERVAL_FIELDS},
     )
     yield base(
         "parse_interval(s: symbol, fields: symbol) -> number",
-        "the months or microseconds of a text: `1-3`, `INTERVAL '1 02:03:04.5' DAY TO SECOND`",
+        "the months or microseconds of a text: `1-3`, `INTERVAL '1 02:03:04.5' DAY TO SECOND`; the"
+        " fields are a literal",
         is_fallible=True,
+        literals={1: _INTERVAL_FIELDS},
     )
 
 

@@ -60,7 +60,7 @@ def logic() -> Iterable[FunctorSpec]:
         "rlike(text: symbol, pattern: symbol) -> bool",
         "whether an [RE2](https://github.com/google/re2/wiki/Syntax) pattern, a literal, is found"
         " somewhere",
-        pattern_at=1,
+        patterns=(1,),
         exact={"duckdb": "CAST(REGEXP_MATCHES(text, pattern) AS BIGINT)"},
     )
     for name, doc, spark, duckdb in (

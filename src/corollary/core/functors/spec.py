@@ -150,7 +150,7 @@ class FunctorSpec:
         is_conversion: whether it is the usual conversion to the kind of its result.
         scale_at: the argument that says how many digits the result has after the point.
         literals: the values of the arguments that must be literals, by position.
-        pattern_at: the argument that is a regular expression, a literal.
+        patterns: the arguments that are regular expressions, literals.
         time_letters: the letters that may follow `%` in the second argument, a format.
         word: what becomes of its result in 32-bit arithmetic.
         monotone: with which arguments it grows.
@@ -191,8 +191,8 @@ class FunctorSpec:
     is_comparing: bool = False
     is_conversion: bool = False
     scale_at: int | None = None
-    literals: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    pattern_at: int | None = None
+    literals: Mapping[int, Sequence[int | str]] = field(default_factory=dict)
+    patterns: tuple[int, ...] = ()
     time_letters: str = ""
     word: Word = Word.CHECKED
     monotone: Monotone = Monotone.NONE

@@ -1,9 +1,13 @@
 """Functors of texts."""
 
+import json
 from collections.abc import Iterable
 from functools import partial
 
 from corollary.core.functors.spec import FunctorSpec, Nullness, Word, computed, define
+from corollary.core.logic import Functor
+from corollary.core.types import Type, type_from_json
+from corollary.errors import InputError
 
 _define = partial(define, section="text")
 _growing = partial(_define, is_fallible=True, is_expanding=True)
@@ -16,6 +20,9 @@ _PART = (
     " CAST(LEAST(length, {most}) AS {type})) ELSE '' END END"
 )
 _MOST = "CAST('2147483646' AS BIGINT)"
+
+
+HMAC_ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 
 
 def texts() -> Iterable[FunctorSpec]:
@@ -94,9 +101,10 @@ def binaries() -> Iterable[FunctorSpec]:
     )
     yield base(
         "hmac(key: binary, b: binary, algorithm: symbol) -> binary",
-        "the HMAC of the bytes by MD5, SHA-1, SHA-224, SHA-256, SHA-384 or SHA-512; an empty key is"
-        " an error",
+        'the HMAC of the bytes by `"md5"`, `"sha1"`, `"sha224"`, `"sha256"`, `"sha384"` or'
+        ' `"sha512"`, a literal; an empty key is an error',
         is_fallible=True,
+        literals={2: HMAC_ALGORITHMS},
     )
     yield base(
         "byte_count(b: binary) -> number",
@@ -176,12 +184,12 @@ def more_texts() -> Iterable[FunctorSpec]:
         "regexp_replace(s: symbol, pattern: symbol, by: symbol) -> symbol",
         "every match of an RE2 pattern, a literal, replaced; in `by`, `$1` is a group, and a"
         " character after `\\` itself",
-        pattern_at=1,
+        patterns=(1,),
     )
     yield _define(
         "regexp_extract(s: symbol, pattern: symbol, group: number) -> symbol",
         'what a group of the first match has, all of the match for 0; `""` without a match',
-        pattern_at=1,
+        patterns=(1,),
     )
     yield _define(
         "split_part(s: symbol, separator: symbol, n: number) -> symbol",
@@ -242,7 +250,7 @@ def more_texts() -> Iterable[FunctorSpec]:
         "regexp_count(s: symbol, pattern: symbol) -> number",
         "how many matches of an RE2 pattern, a literal, there are",
         "CAST(LEN(REGEXP_EXTRACT_ALL(s, pattern)) AS BIGINT)",
-        pattern_at=1,
+        patterns=(1,),
         sql_names="",
     )
     for name, doc, fields in (
@@ -292,7 +300,7 @@ def more_texts() -> Iterable[FunctorSpec]:
         "what a group of each match of an RE2 pattern, a literal, has; no match is empty at a"
         " character beyond 16 bits",
         is_fallible=True,
-        pattern_at=1,
+        patterns=(1,),
     )
     yield _define(
         "substring_index(s: symbol, separator: symbol, n: number) -> symbol",
@@ -302,7 +310,7 @@ def more_texts() -> Iterable[FunctorSpec]:
     yield _define(
         "regexp_instr(s: symbol, pattern: symbol) -> number",
         "where the first match of an RE2 pattern, a literal, begins; 0 if there is none",
-        pattern_at=1,
+        patterns=(1,),
     )
     yield _define(
         "format_number(x: number|float|decimal, digits: number) -> symbol",
@@ -315,6 +323,25 @@ def more_texts() -> Iterable[FunctorSpec]:
         ' with one in a base below 0; `""` for other bases and no text',
         is_fallible=True,
     )
+
+
+FROM_JSON = "from_json"
+"""The functor whose result has the type that its second argument is."""
+
+
+def json_type(term: Functor) -> Type:
+    """Return the type that the functor gives, by a literal that only SQL writes.
+
+    Raises:
+        InputError: it is none.
+    """
+    written = term.arguments[1]
+    try:
+        return type_from_json(json.loads(str(getattr(written, "value", ""))))
+    except (ValueError, TypeError):
+        message = f"The second argument of `{FROM_JSON}` is not a type as a literal of JSON."
+        note = "write the view in SQL, where it is as in `from_json(s, 'a INT, b STRING')`"
+        raise InputError.of("C0309", message, term.span, note) from None
 
 
 def json_texts() -> Iterable[FunctorSpec]:
@@ -340,9 +367,12 @@ def json_texts() -> Iterable[FunctorSpec]:
         "json_tuple(s: symbol, name: symbol, …) -> [symbol]",
         "the fields of an object as texts; null if it is none",
     )
+    yield of_json(
+        f"{FROM_JSON}(s: symbol, type: symbol, options: symbol) -> T",
+        "its value as one of a type, which SQL writes as JSON; null where it does not fit",
+    )
     yield define(
-        "to_json(x: array|struct) -> symbol",
-        "a text of JSON; fields that are null are left out",
+        "to_json(x: array|struct|map, options?: symbol) -> symbol",
+        "a text of JSON; fields that are null are left out, if no options of SQL say otherwise",
         section="JSON",
-        sql_names="to_json",
     )

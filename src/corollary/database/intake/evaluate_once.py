@@ -1,7 +1,7 @@
 """One-shot evaluation: read the inputs, evaluate, write the outputs (Soufflé's conventions)."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import field, replace
 from datetime import date
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.console import Console, Phase
 from corollary.core.engine import Engine, Limits, TableHandle, within_seconds
+from corollary.core.graph import reachable
 from corollary.core.plans import Plan
-from corollary.core.program import Directive, NormalProgram, Program, Relation
+from corollary.core.program import Directive, NormalProgram, Program, Relation, relations_read
 from corollary.core.spark_io import display_name, is_spark_io
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -237,13 +238,10 @@ def _numbered(table: "pa.Table", names: tuple[str, ...], width: int, first: int)
 
 def _in_order(program: NormalProgram) -> Iterator[str]:
     """Yield the relations of numbered rows, each after those that its rows depend on."""
-    reads: dict[str, list[str]] = {name: [] for name in program.relations}
-    for rule in program.rules:
-        reads[rule.head.relation] += [literal.relation for literal in rule.literals]
-    for aggregation in program.aggregations:
-        reads[aggregation.relation].append(aggregation.body)
+    reads = relations_read(program.rules, program.aggregations)
     needs = {
-        numbered: _reachable(rows, reads) & program.counters.keys()
+        numbered: reachable([rows], lambda name: reads.get(name, ())).keys()
+        & program.counters.keys()
         for numbered, rows in program.counters.items()
     }
     waiting = list(needs)
@@ -252,16 +250,6 @@ def _in_order(program: NormalProgram) -> Iterator[str]:
         ready = next(each for each in waiting if not needs[each] & {*waiting})
         waiting.remove(ready)
         yield ready
-
-
-def _reachable(relation: str, reads: Mapping[str, Iterable[str]]) -> set[str]:
-    found, work = {relation}, [relation]
-    while work:
-        for each in reads[work.pop()]:
-            if each not in found:
-                found.add(each)
-                work.append(each)
-    return found
 
 
 def evaluate_views(state: DatabaseState, asked: Collection[str] | None = None) -> None:

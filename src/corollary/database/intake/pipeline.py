@@ -13,6 +13,7 @@ from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
 from corollary.core.arrow import empty_table
 from corollary.core.engine import LocalTable, TableHandle, ValueRange
+from corollary.core.printer import print_program
 from corollary.core.program import Program, Relation
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
@@ -28,7 +29,7 @@ from corollary.database.intake.source_guards import (
     parse_bound,
     refuse_quarantined,
 )
-from corollary.database.pending_commit import DeferredOperations, Position
+from corollary.database.pending_commit import DeferredOperations, FollowUp, Position
 from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.database.program.parts import SOURCE_PREFIX, find_agreeing
 from corollary.database.state import DatabaseState
@@ -57,18 +58,25 @@ if TYPE_CHECKING:
     from corollary.warehouse.sources.source import Source, SourceChange
 
 
+OWN_PREFIXES = ("flow ", "pipeline ")
+"""Begin the names of positions that are of no source: see `corollary.pipelines`."""
 ONE_SHOT_WARNINGS = {"C0701", "C0702"}
 """Warnings that do not apply here: relations may also be queried, and filled by `apply`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Where sources are, what is done about malformed records, and what is accepted of sources."""
+    """Where sources are, what is done about malformed records, and what is accepted of sources.
+
+    Attributes:
+        relations: the relations whose sources are read; None for all.
+    """
 
     facts: Place = Path()
     root: Place | None = None
     bad_rows: BadRowPolicy = BadRowPolicy.QUARANTINE
     guards: SourceGuards = field(default_factory=SourceGuards)
+    relations: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -120,10 +128,20 @@ def run(
     idempotency: str | None = None,
     is_dry: bool = False,
     inspect: Callable[[OpenTransaction], None] | None = None,
+    follow_up: FollowUp | None = None,
 ) -> PipelineRun:
     """Bring a warehouse up to date with a program and its sources; or find out what that would do.
 
     What `inspect` is for, `Transaction.inspect` says.
+
+    Args:
+        database: the warehouse.
+        program: what is to be in force.
+        inputs: where sources are, and what is accepted of them.
+        idempotency: a key of the run.
+        is_dry: whether to change nothing.
+        inspect: called before the end.
+        follow_up: what to write that depends on what has come from the sources.
 
     Raises:
         InputError: the program or a source is not acceptable; nothing was changed.
@@ -137,12 +155,14 @@ def run(
         )
         if inspect is not None:
             transaction.inspect(inspect)
+        if follow_up is not None:
+            transaction.follow_up(follow_up)
         outcome = _run(
             database,
             program,
             inputs or Inputs(),
             transaction,
-            has_key=idempotency is not None,
+            is_needed=idempotency is not None or follow_up is not None,
             is_dry=is_dry,
         )
     if not is_dry:
@@ -185,7 +205,7 @@ def _run(
     inputs: Inputs,
     transaction: Transaction,
     *,
-    has_key: bool,
+    is_needed: bool,
     is_dry: bool,
 ) -> PipelineRun:
     began = time.monotonic()
@@ -214,13 +234,23 @@ def _run(
     )
     sources = factory.sources(program, relations)
     outcome = PipelineRun(warnings=warnings)
-    is_needed = has_key or state.day is not None
-    if program != database.program:
+    is_needed = is_needed or state.day is not None
+    # Constants that were read again may be other values of Python, with the same text.
+    if program != database.program and print_program(program) != print_program(database.program):
         transaction.set_program(program)
         is_needed = True
     store = store_of(database)
-    known = store.source_positions()
-    changed = [each for each in sources if not each.is_unchanged(_position(known, each.name))]
+    known = {
+        name: each
+        for name, each in store.source_positions().items()
+        if not name.startswith(OWN_PREFIXES)
+    }
+    changed = [
+        each
+        for each in sources
+        if (inputs.relations is None or each.relation.name in inputs.relations)
+        and not each.is_unchanged(_position(known, each.name))
+    ]
     gone = sorted(known.keys() - {each.name for each in sources})
     reader = _SourceReader(state, store, outcome, program, inputs)
     unchanged = [each for each in sources if each not in changed]

@@ -14,7 +14,13 @@ from corollary.analysis.check import CheckedProgram, check
 from corollary.analysis.today import TODAY_RELATION
 from corollary.analysis.traverse import atom_uses
 from corollary.core.logic import Clause
-from corollary.core.program import SQL_DIRECTIVE, Declaration, Directive, Program
+from corollary.core.program import (
+    SQL_DIRECTIVE,
+    Declaration,
+    Directive,
+    Program,
+    refresh_policies,
+)
 from corollary.data_class import dataclass
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.rewrite.normalise import normalise_added
@@ -88,6 +94,7 @@ def add_relations(before: LoadedProgram, program: Program) -> LoadedProgram | No
     merged = CheckedProgram(
         whole, {**before.checked.signatures, **signatures}, (*before.checked.warnings, *warnings)
     )
+    normal = replace(normal, policies=refresh_policies(program))
     return LoadedProgram(program, merged, normal)
 
 

@@ -1,6 +1,6 @@
 """Who asserts the tuples of base relations: the program text, each source, and manual writes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -159,15 +159,18 @@ def find_asserted(
     return found
 
 
-def copied_base(engine: Engine, program: NormalProgram, name: str) -> str | None:
+def copied_base(
+    engine: Engine, program: NormalProgram, name: str, created: Collection[str]
+) -> str | None:
     """Return the base relation that held just the tuples of one of its parts before a commit.
 
-    That of the only writer so far has become the part of that writer; None for other relations.
+    That of the only writer so far has become the part of that writer; None for other relations,
+    and for those of a base relation that the commit has created.
     """
     if any(engine.size(name, sign) for sign in CHANGES):
         return None
     for base, parts in program.parts.items():
-        if name != base and name in parts.values():
+        if name != base and name in parts.values() and base not in created:
             is_all = engine.size(name) == engine.size(base, State.OLD)
             return base if is_all else None
     return None

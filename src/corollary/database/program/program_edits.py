@@ -1,6 +1,6 @@
 """Edits of the program: rules added and removed, and the normal form that follows another."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 
 from corollary.active.normal_form import with_active_rules
@@ -15,7 +15,7 @@ from corollary.database.program.parts import (
     carry_over_parts,
     describe_parts,
 )
-from corollary.database.program.transitions import replaced_relations, set_aside
+from corollary.database.program.transitions import ASIDE_SUFFIX, replaced_relations, set_aside
 from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse_rule
 from corollary.rewrite.align import align
@@ -91,6 +91,7 @@ def load_next_program(
     before: NormalProgram,
     known: Mapping[str, str] | None = None,
     held: Mapping[str, Collection[str]] | None = None,
+    replaced: Iterable[str] = (),
 ) -> LoadedProgram:
     """Check and normalise a program that follows another, and keep the names of stored relations.
 
@@ -100,23 +101,27 @@ def load_next_program(
         known: the definitions of relations that rewriting made, if `before` has no rules.
         held: for each base relation, and each derived one that has tuples of its own, the parts
             that hold tuples.
+        replaced: the relations that become others of the same name, whatever their types are.
 
     Raises:
         InputError: the program is wrong, or would lose tuples that only the database has.
     """
     checked = check(program, before)
     refuse_counters(program)
-    replaced: dict[str, str] = {}
+    aside = {name: name + ASIDE_SUFFIX for name in replaced}
+    converted = {name: before.relations[name] for name in aside if name not in before.bags}
     while True:
         # A relation with other types is another one, which decides on the names of what reads it.
-        old = set_aside(before, replaced)
-        normal = align(with_active_rules(normalise(checked, old), checked), old, known)
+        old = set_aside(before, aside)
+        bases = {name: at for name, at in before.bases.items() if name in converted}
+        seen = replace(old, relations={**old.relations, **converted}, bases={**old.bases, **bases})
+        normal = align(with_active_rules(normalise(checked, seen), checked), old, known)
         limits = {name: replace(each, limit=None) for name, each in normal.relations.items()}
         normal = carry_over_parts(replace(normal, relations=limits), old)
         more = replaced_relations(old, normal)
         if not more:
             break
-        replaced |= more
+        aside |= more
     _refuse_losses(normal, before, held or {})
     return LoadedProgram(program, checked, normal)
 
@@ -192,8 +197,3 @@ def _columns(relation: Relation) -> str:
         f"{name}: {type_}" for name, type_ in zip(relation.columns, relation.types, strict=True)
     )
     return f"`({columns})`"
-
-
-def stored_shape(relation: Relation) -> tuple[object, ...]:
-    """Return the parts of a declaration that decide what is stored of a relation."""
-    return relation.columns, relation.types, relation.is_virtual

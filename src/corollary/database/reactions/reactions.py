@@ -244,7 +244,7 @@ def _violation_findings(
     rows: list[Row],
     rounds: TriggerRounds | None,
 ) -> list[Diagnostic]:
-    """Return the findings for tuples that violate a constraint, with the changes behind them."""
+    """Return the findings for tuples that violate a constraint, with what has caused them."""
     normal = update.new
     causes = ViolationCauses(state, update, TriggerCauses(rounds) if rounds else None)
     is_sql = reaction.span is not None and reaction.span.is_sql

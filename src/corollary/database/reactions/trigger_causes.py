@@ -24,7 +24,7 @@ MESSAGE_CHANGES = 3
 
 
 class TriggerCauses:
-    """Finds the triggers behind changes, in the rounds of one transaction."""
+    """Finds the triggers that caused changes, in the rounds of one transaction."""
 
     def __init__(self, rounds: TriggerRounds) -> None:
         self._program = rounds.pending.after.normal

@@ -26,7 +26,7 @@ from corollary.database.reading.questions import answer_shape, hidden_name, read
 from corollary.database.reading.shape_plans import ShapeCache, ShapePlan
 from corollary.database.state import DatabaseState
 from corollary.errors import InputError
-from corollary.frontends.sql.binder.values.conversions import is_untyped
+from corollary.frontends.sql.binder.values.common_types import is_untyped
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.lowering.queries import question_of
 from corollary.frontends.sql.query_tree import (

@@ -234,7 +234,7 @@ class Reader(ReadAccess):
     # --- the end -------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the database, if it was opened for this reader."""
+        """Close the database, if it was opened for this reader."""
         if self._owns:
             super().close()
 

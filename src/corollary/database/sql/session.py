@@ -4,10 +4,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from corollary.core.program import NormalProgram
+from corollary.core.arrow import to_python
+from corollary.core.program import NormalProgram, Program, owner_of
 from corollary.core.states import State
+from corollary.core.titles import show_titles
 from corollary.data_class import dataclass
+from corollary.database.alterations import alterable_relation, declared_relation
 from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program import column_edits
+from corollary.database.program.column_mapping import Alteration, map_columns
+from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reading.answer import SqlAnswer
 from corollary.database.reading.sql_texts import (
@@ -30,14 +37,21 @@ from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.database.writing.operations import Operation
 from corollary.errors import InputError
-from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
+from corollary.explain.forecast import StratumForecast, print_view_maintenance
+from corollary.frontends.sql.binder.bind import Finish
+from corollary.frontends.sql.catalog import TableDefinition, catalog_of, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
-from corollary.frontends.sql.statements.kept_texts import altered_view, edit_program
+from corollary.frontends.sql.statements.kept_texts import (
+    AlteredStatements,
+    altered_view,
+    edit_program,
+)
 from corollary.frontends.sql.statements.metadata import metadata_query, table_like
 from corollary.frontends.sql.statements.questions import StatementPlace
-from corollary.frontends.sql.statements.writes import merge_writes
+from corollary.frontends.sql.statements.tables import lay_out_table
+from corollary.frontends.sql.statements.writes import default_value, merge_writes
 from corollary.source import SourceFile
 
 
@@ -113,6 +127,9 @@ class SqlSession:
             if isinstance(statement, nodes.AlterView):
                 result = self._alter_view(statement)
                 continue
+            if isinstance(statement, nodes.AlterTable):
+                result = self._alter_table(statement, place)
+                continue
             result = self._run(statement, place, at)
         return self._edit(pending) if pending else result
 
@@ -130,6 +147,8 @@ class SqlSession:
         match statement:
             case nodes.Show():
                 plan = self.explain(statement.text) if statement.text else ""
+                if statement.view is not None:
+                    plan = self._explain_view(PlacedDefinition(statement.view, place.file))
                 tree = metadata_query(statement, self.state.program, plan)
                 return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
             case nodes.Merge():
@@ -143,6 +162,34 @@ class SqlSession:
                 return self._bound(statement)
             case _:
                 return self._write(statement, place)
+
+    def _explain_view(self, view: PlacedDefinition) -> str:
+        """Return how a view would follow a change of one row in each table.
+
+        Raises:
+            InputError: it does not fit the program, or its policy.
+        """
+        with self.state.lock:
+            program = edit_program(self.state.program, [view])
+            loaded = load_next_program(program, self.state.loaded.normal)
+            normal, planner = loaded.normal, self.state.planner
+            parts = [
+                StratumForecast(
+                    (show_titles(choice.relations[0], normal), *choice.relations[1:]),
+                    str(choice.algorithm),
+                    choice.explanation,
+                    choice.cost,
+                    choice.budget,
+                    is_autonomous=False,
+                    placement="",
+                )
+                for _, choice in planner.choices_by_changes(
+                    self.state.loaded.normal, normal
+                ).values()
+                if owner_of(choice.relations[0], {view.name}) is not None
+            ]
+        policy = str(normal.policy_of([view.name])).upper()
+        return print_view_maintenance(view.name, policy, parts)
 
     # --- transactions --------------------------------------------------------------------------
 
@@ -189,6 +236,23 @@ class SqlSession:
                 lambda program: edit_program(program, [altered_view(program, statement)])
             )
         )
+
+    def _alter_table(self, statement: nodes.AlterTable, place: StatementPlace) -> Transaction:
+        if self.transaction is not None:
+            raise InputError.of(
+                "C1379",
+                "A table cannot be altered in a transaction that is open.",
+                statement.span,
+                "write `COMMIT` before this statement",
+            )
+
+        def value(asked: tuple[Any, Finish]) -> Any:
+            found = self.ask(asked[0], replace(place, finish=asked[1]), None)
+            return to_python(found.arrow())[0][0]
+
+        with self.begin() as transaction:
+            transaction.alter(lambda loaded: _alter_table(loaded, statement, value))
+        return transaction
 
     def _create_from(
         self, statement: nodes.CreateTableAs, place: StatementPlace
@@ -410,3 +474,55 @@ def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[st
                 found.add(rule.head.relation)
         found |= {each.relation for each in program.aggregations if each.body in found}
     return {name.lower() for name in found}
+
+
+# --- ALTER TABLE -------------------------------------------------------------------------------
+
+
+def _alter_table(
+    loaded: LoadedProgram,
+    statement: nodes.AlterTable,
+    value: Callable[[tuple[Any, Finish]], Any],
+) -> tuple[Program, Alteration]:
+    """Return the program after an ALTER TABLE, and how the rows of the table are converted.
+
+    Args:
+        loaded: the program before.
+        statement: what is altered.
+        value: answers a question that has one value.
+
+    Raises:
+        InputError: it does not fit the table, or another statement cannot follow.
+    """
+    altered = AlteredStatements.of(loaded.program, statement)
+    before, layout = altered.before.name.text, lay_out_table(altered.after)
+    relation, declaration = alterable_relation(loaded, before), layout.declaration
+    made = Program(declarations=(declaration,))
+    (definition,) = catalog_of(made).find(declaration.name)
+    names = {each.name.text: each for each in altered.after.columns}
+    kept = {column.lower() for column in relation.columns}
+    renamed = {_spelled(relation.columns, old.text): new.text for old, new in statement.renamed}
+    constants = {}
+    for column, _ in statement.added:
+        given = default_value(names[column.name.text], definition)
+        constants[column.name.text] = None if given is None else value(given)
+    asked = Alteration(
+        before,
+        rename=renamed,
+        drop=tuple(
+            _spelled(relation.columns, each.text)
+            for each in statement.dropped
+            if each.text.lower() in kept
+        ),
+        constants=constants,
+        new_name="" if statement.new_name is None else statement.new_name.text,
+    )
+    after, _ = declared_relation(made, declaration.name)
+    rest = column_edits.edit_program(
+        altered.rest, declaration, asked, map_columns(relation, after, asked)
+    )
+    return altered.compile(rest), asked
+
+
+def _spelled(columns: tuple[str, ...], name: str) -> str:
+    return next(each for each in columns if each.lower() == name.lower())

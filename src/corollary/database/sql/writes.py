@@ -32,10 +32,16 @@ from corollary.frontends.sql.catalog import TableDefinition, visible_catalog
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import free_tables
+from corollary.frontends.sql.statements.kept_texts import column_defaults
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.shapes import TextShape, is_write, plain_cells
-from corollary.frontends.sql.statements.writes import rows_to_delete, rows_to_insert, rows_to_update
+from corollary.frontends.sql.statements.writes import (
+    rows_to_delete,
+    rows_to_insert,
+    rows_to_update,
+    with_defaults,
+)
 from corollary.source import SourceFile
 
 _TOLD_APART = frozenset({Kind.NUMBER, Kind.SYMBOL, Kind.DATE, Kind.BOOL})
@@ -152,6 +158,8 @@ def resolve_write(
             "write to the tables that it reads",
         )
     relation = writable_relation(normal, table.relation, statement.table.span)
+    defaults = column_defaults(loaded.program, table.relation)
+    statement = with_defaults(statement, table, defaults)
     tree, finish = _question(statement, table)
     reads = frozenset(free_tables(tree))
     place = replace(place, finish=finish)

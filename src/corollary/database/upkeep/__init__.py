@@ -10,6 +10,6 @@
 | `repair` | rebuilds derived data |
 | `backup` | copies a warehouse while others commit, in either direction |
 | `erase` | removes a tuple from the data and from history |
-| `alter`, `column_mapping`, `program_edit` | columns: the commit, the data, the program |
-| `transfer`, `rebuild` | a warehouse as files, and from them |
+| `alter` | columns: what `corollary alter` asks of `database/alterations.py` |
+| `transfer` | a warehouse as files, and from them |
 """

@@ -1,37 +1,30 @@
 """Changes the columns of a base relation in one commit, and keeps the data.
 
-the new program → a database in memory with all base tuples, converted → a commit of what differs
-
-All derived relations are computed again, whether the program in force is edited or a new one is
-given; only those that differ are recorded.
+The program in force is edited, or a new one is given; `database/alterations.py` does the rest.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from corollary.core.printer import print_clause, print_declaration
-from corollary.core.program import Declaration, NormalProgram, Program, Relation
+from corollary.core.program import NormalProgram, Program, Relation
 from corollary.data_class import dataclass
-from corollary.database.commit import retry_on_conflict
-from corollary.database.database import Database, state_of, warehouse_store_of
+from corollary.database.alterations import (
+    alterable_relation,
+    declared_relation,
+    written_relations,
+)
+from corollary.database.changes import Changes
+from corollary.database.database import Database, state_of
+from corollary.database.program import column_mapping
+from corollary.database.program.column_edits import edit_declaration, edit_program
+from corollary.database.program.column_mapping import Alteration
 from corollary.database.program.loaded_program import LoadedProgram, load_program
-from corollary.database.program.names import readable_relation
-from corollary.database.program.places import stored_program
-from corollary.database.program.program_edits import stored_shape
-from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
-from corollary.database.upkeep import column_mapping
-from corollary.database.upkeep.program_edit import edit_declaration, edit_program
-from corollary.database.upkeep.rebuild import base_tuples, rebuild, written_relations
-from corollary.database.writing.operations import Operation
 from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
-from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.copies import count_copies
-from corollary.warehouse.set_difference import difference
-from corollary.warehouse.sources.quarantine import QUARANTINE
-from corollary.warehouse.warehouse import RelationDelta, Warehouse
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +63,7 @@ class AlterResult:
 
 
 def alter(
-    database: Database, alteration: column_mapping.Alteration, program: Program | None = None
+    database: Database, alteration: Alteration, program: Program | None = None
 ) -> AlterResult:
     """Change the columns of a base relation.
 
@@ -85,46 +78,31 @@ def alter(
         ConstraintError: a key would be violated.
         ConflictError: others committed first every time.
     """
-    state, store = state_of(database), warehouse_store_of(database)
-    assert store is not None, "only a durable database can be altered"
-    warehouse = store.warehouse
-    result = retry_on_conflict(state, store, lambda: _alter(state, warehouse, alteration, program))
-    database.refresh()
-    store.fold_if_due(state)
-    return result
+    state = state_of(database)
+    sizes: list[int] = []
 
+    def edited(before: LoadedProgram) -> tuple[Program, Alteration]:
+        relation = alterable_relation(before, alteration.relation)
+        sizes.append(_size(state, relation.name))
+        if program is None:
+            return _edited(before, relation, alteration), alteration
+        return _given(state, relation, alteration, program), alteration
 
-def _alter(
-    state: DatabaseState,
-    warehouse: Warehouse,
-    asked: column_mapping.Alteration,
-    program: Program | None,
-) -> AlterResult:
-    before = state.loaded
-    relation = _alterable(before, asked.relation)
-    if program is None:
-        after, how = _edited(before, relation, asked)
-    else:
-        after, how = _given(state, relation, asked, program)
-    altered = _altered_state(state, after, how)
-    changes = dict(_changes(state, altered))
-    new = NewCommit(
-        parent=state.commits,
-        payload=frozenset(),
-        stats={},
-        program=stored_program(after, altered.loaded.normal),
-        dropped=before.checked.signatures.keys() - altered.loaded.checked.signatures.keys(),
-    )
-    number = warehouse.commit(new, changes)
-    (declaration,) = (each for each in after.declarations if each.name == relation.name)
+    transaction = database.transaction()
+    old = state.program
+    transaction.alter(edited)
+    transaction.commit()
+    new = state.program
+    (declaration,) = (each for each in new.declarations if each.name == alteration.relation)
+    assert transaction.commit_number is not None
     return AlterResult(
-        number,
-        relation.name,
-        _size(state, relation.name),
-        _size(altered, relation.name),
-        _counts(changes, altered.loaded.normal),
+        transaction.commit_number,
+        alteration.relation,
+        sizes[-1],
+        _size(state, alteration.relation),
+        _counts(transaction.changes, state.loaded.normal),
         print_declaration(declaration),
-        tuple(print_clause(each) for each in after.clauses if each not in before.program.clauses),
+        tuple(print_clause(each) for each in new.clauses if each not in old.clauses),
     )
 
 
@@ -134,46 +112,22 @@ def _size(state: DatabaseState, name: str) -> int:
     return state.engine.size(name) if counts is None else count_copies(state.engine.handle(counts))
 
 
-def _alterable(loaded: LoadedProgram, name: str) -> Relation:
-    """Return a base relation whose columns may change."""
-    relation = readable_relation(loaded.normal, name)
-    if name == QUARANTINE.name:
-        text, cure = f"The columns of `{name}` are fixed.", "copy it into a relation of your own"
-    elif loaded.normal.relations[loaded.normal.bags.get(name, name)].is_derived:
-        text = f"`{name}` has rules, which determine its columns."
-        cure = "change its declaration and rules in the program, and give it with --program"
-    elif name in loaded.normal.bags.values():
-        text = f"`{name}` has the counts of a bag, and its columns."
-        cure = "alter the bag itself"
-    else:
-        return relation
-    raise InputError.of("C0963", text, None, cure)
-
-
 # --- the program ---------------------------------------------------------------------------------
 
 
-def _edited(
-    before: LoadedProgram, relation: Relation, asked: column_mapping.Alteration
-) -> tuple[Program, column_mapping.ColumnMapping]:
+def _edited(before: LoadedProgram, relation: Relation, asked: Alteration) -> Program:
     """Return the program in force with the columns altered."""
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
     new = edit_declaration(declaration, asked)
-    how = column_mapping.map_columns(relation, _shape(program, new), asked)
-    return edit_program(program, new, asked, how), how
-
-
-def _shape(program: Program, declaration: Declaration) -> Relation:
-    """Return the relation of a declaration."""
-    alone = load_program(Program(types=program.types, declarations=(declaration,)))
-    return alone.normal.relations[declaration.name]
+    shape, _ = declared_relation(replace(program, declarations=(new,)), relation.name)
+    return edit_program(program, new, asked, column_mapping.map_columns(relation, shape, asked))
 
 
 def _given(
-    state: DatabaseState, relation: Relation, asked: column_mapping.Alteration, program: Program
-) -> tuple[Program, column_mapping.ColumnMapping]:
-    """Return a program that the user has edited, and how it maps the columns of the relation."""
+    state: DatabaseState, relation: Relation, asked: Alteration, program: Program
+) -> Program:
+    """Return a program that the user has edited, if it fits the relation."""
     if asked.add or asked.drop:
         raise column_mapping.alter_error(
             "The new program itself adds and drops columns.", "leave out --add and --drop"
@@ -193,7 +147,7 @@ def _given(
                 f"The new program gives `{relation.name}` no column `{name}`.",
                 "rename to one that it declares",
             )
-    return program, column_mapping.map_columns(relation, new, asked)
+    return program
 
 
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
@@ -217,65 +171,10 @@ def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> No
             )
 
 
-# --- the data ------------------------------------------------------------------------------------
-
-
-def _altered_state(
-    state: DatabaseState, program: Program, how: column_mapping.ColumnMapping
-) -> DatabaseState:
-    """Return a state in memory with the new program and all base tuples."""
-    return rebuild(
-        program,
-        _converted_tuples(state, how),
-        existing=ExistingViolations.REFUSE,
-        limits=state.limits,
-        console=state.console,
-    )
-
-
-def _converted_tuples(
-    state: DatabaseState, how: column_mapping.ColumnMapping
-) -> Iterator[Operation]:
-    """Yield the tuples of all parts but the program text, converted."""
-    counts = state.loaded.normal.bags.get(how.after.name)
-    for given in base_tuples(state):
-        table = given.rows
-        if given.relation == how.after.name:
-            table = how.convert(table)
-        elif given.relation == counts:
-            old, copies = table.select(range(how.before.arity)), table.columns[-1]
-            rows = how.convert(old, has_copies=True)
-            table = rows.append_column(_unused(rows.column_names), copies)
-        yield replace(given, rows=table)
-
-
-def _unused(names: Sequence[str]) -> str:
-    """Return a name that no column has."""
-    return max(names, key=len, default="") + "#"
-
-
-def _changes(state: DatabaseState, altered: DatabaseState) -> Iterator[tuple[str, RelationDelta]]:
-    """Yield what differs between a state and the one that takes its place."""
-    before = state.loaded.normal.relations
-    for name, relation in altered.loaded.normal.relations.items():
-        if not relation.is_stored:
-            continue
-        now = altered.engine.read(name)
-        was = before.get(name)
-        if was is None or stored_shape(was) != stored_shape(relation):
-            yield name, RelationDelta(now, now.slice(0, 0), is_full=True)
-            continue
-        added, removed = difference(state.engine.read(name), now)
-        if added.num_rows or removed.num_rows:
-            yield name, RelationDelta(added, removed)
-
-
-def _counts(
-    changes: Mapping[str, RelationDelta], normal: NormalProgram
-) -> dict[str, tuple[int, int]]:
+def _counts(changes: Changes, normal: NormalProgram) -> dict[str, tuple[int, int]]:
     """Return how many tuples were inserted into and deleted from declared derived relations."""
     return {
-        name: (delta.added.num_rows, delta.removed.num_rows)
-        for name, delta in changes.items()
-        if normal.relations[name].is_declared and normal.relations[name].is_derived
+        name: each.counts
+        for name, each in changes.items()
+        if normal.relations[name].is_derived and any(each.counts)
     }

@@ -15,7 +15,8 @@ from corollary.analysis.strata import strata
 from corollary.console import Console
 from corollary.core.arrow import from_python, nullary_table, schema_of
 from corollary.core.engine import Limits
-from corollary.core.program import NormalProgram, Relation
+from corollary.core.graph import reachable
+from corollary.core.program import NormalProgram, Relation, relations_read
 from corollary.core.recorder import CountingRecorder
 from corollary.core.states import State
 from corollary.database.counters import ProgressRecorder
@@ -97,17 +98,9 @@ def recompute(
 
 def _needed_views(program: NormalProgram) -> set[str]:
     """Return the stored views of a program, and those that they are computed from."""
-    reads: dict[str, set[str]] = {name: set() for name in program.relations}
-    for rule in program.rules:
-        reads[rule.head.relation] |= {literal.relation for literal in rule.literals}
-    for each in program.aggregations:
-        reads[each.relation].add(each.body)
-    wanted = {name for name, relation in program.relations.items() if relation.is_stored}
-    open_ = list(wanted)
-    while open_:
-        new = reads[open_.pop()] - wanted
-        wanted |= new
-        open_ += new
+    reads = relations_read(program.rules, program.aggregations)
+    stored = (name for name, relation in program.relations.items() if relation.is_stored)
+    wanted = reachable(stored, lambda name: reads.get(name, ()))
     return {name for name in wanted if program.relations[name].is_derived}
 
 

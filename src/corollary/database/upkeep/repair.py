@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from corollary.console import Console, Phase, SilentConsole
 from corollary.core.plans import WORKING_SEPARATOR
+from corollary.core.table_options import table_options
 from corollary.database.program.names import relations_of_counts
 from corollary.database.upkeep import checked_reads
 from corollary.database.upkeep.expected_contents import (
@@ -32,6 +33,8 @@ from corollary.database.upkeep.verify import verify
 from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding, VerifyReport
 from corollary.database.warehouse_store import PAYLOAD_SUFFIXES, WarehouseStore
 from corollary.errors import ConflictError, WarehouseError
+from corollary.frontends.datalog.parser import parse
+from corollary.source import SourceFile
 from corollary.warehouse import replace_rows
 from corollary.warehouse.catalog.catalog_rows import StoredChange, StoredSnapshot
 from corollary.warehouse.catalog.inventory import read_inventory
@@ -226,7 +229,9 @@ class _Repair:
         assert latest is not None
         program = self._programs.program_at(self._inventory.latest)
         relations, counts = program.relations, relations_of_counts(program)
-        publisher = Publisher(self._warehouse.root, self._warehouse.catalog, counts)
+        stored = self._warehouse.catalog.program(latest.program)
+        options = table_options(parse(SourceFile("program", stored.text)))
+        publisher = Publisher(self._warehouse.root, self._warehouse.catalog, counts, options)
         history = StoredHistory(self._warehouse)
         for name in sorted(names):
             self._console.progress(f"publishing {name}")

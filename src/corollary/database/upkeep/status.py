@@ -1,12 +1,13 @@
 """The status of a warehouse, from its catalog and the sizes of its files alone."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Any
 
 from corollary.core.program import NormalProgram, RelationKind
+from corollary.core.table_options import given_options, parse_duration
 from corollary.data_class import dataclass
 from corollary.database.program.names import published_relations
 from corollary.frontends.datalog.parser import parse
@@ -44,12 +45,22 @@ class TableState:
         commit: the commit that it shows; 0 if it was never published.
         lag: how many commits have changed the relation since.
         is_output: whether it is still published; if not, it is not updated.
+        options: its options, as the program has them.
+        seconds: how old the first of these commits is, if there is a target for that.
     """
 
     relation: str
     commit: int
     lag: int
     is_output: bool
+    options: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a commit is missing for longer than the target of the table says."""
+        target = parse_duration(self.options.get("target_lag", ""))
+        return target is not None and self.seconds is not None and self.seconds > target
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +139,24 @@ def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
     """Return dataclasses as dictionaries, by the value of a field."""
     found = [asdict(each) for each in entries]
     for each in found:
-        if not each.get("copies", True):  # said of relations that have some
-            del each["copies"]
+        for key_of_some in ("copies", "options", "seconds"):  # said where there are some
+            if key_of_some in each and not each[key_of_some]:
+                del each[key_of_some]
     return {each.pop(key): each for each in found}
 
 
-def status(warehouse: WarehouseCatalog) -> Status:
-    """Return the status of a warehouse."""
+def status(warehouse: WarehouseCatalog, now: float | None = None) -> Status:
+    """Return the status of a warehouse, now or at another time."""
     catalog = warehouse.catalog
     latest = catalog.latest_commit()
     stored = None if latest is None else catalog.program(latest.program)
-    outputs: list[str] = []
+    outputs: dict[str, Mapping[str, str]] = {}
     program = NormalProgram({}, (), (), {})
     if stored is not None:
         program = program_of_layout(stored.layout)
         directives = parse(SourceFile("program", stored.text)).directives
-        outputs = [each.name for each in published_relations(program, directives)]
+        given = given_options(directives)
+        outputs = {e.name: given[e.name] for e in published_relations(program, directives)}
     return Status(
         catalog.meta("id"),
         int(catalog.meta("format")),
@@ -152,7 +165,7 @@ def status(warehouse: WarehouseCatalog) -> Status:
         tuple(_relations(program, inventory.relation_sizes(catalog))),
         _index(warehouse, latest),
         _bytes(warehouse),
-        tuple(_tables(warehouse, outputs, program.bags)),
+        tuple(_tables(warehouse, outputs, program.bags, time.time() if now is None else now)),
         tuple(inventory.source_states(catalog)),
         outbox_state(catalog),
         tuple(list_intents(catalog)),
@@ -206,10 +219,18 @@ def _own_bytes(place: Place) -> int:
 
 
 def _tables(
-    warehouse: WarehouseCatalog, outputs: Collection[str], bags: Mapping[str, str]
+    warehouse: WarehouseCatalog,
+    outputs: Mapping[str, Mapping[str, str]],
+    bags: Mapping[str, str],
+    now: float,
 ) -> Iterable[TableState]:
     noted = warehouse.catalog.published_versions()
     for name in dict.fromkeys((*outputs, *noted)):
         commit = noted.get(name, (0, 0))[0]
-        lag = warehouse.catalog.count_changing_commits(bags.get(name, name), commit)
-        yield TableState(name, commit, lag, name in outputs)
+        changed = bags.get(name, name)
+        lag = warehouse.catalog.count_changing_commits(changed, commit)
+        options = outputs.get(name, {})
+        has_target = lag and "target_lag" in options
+        since = warehouse.catalog.next_change(changed, commit) if has_target else None
+        seconds = None if since is None else round(now - since, 1)
+        yield TableState(name, commit, lag, name in outputs, options, seconds)

@@ -15,31 +15,40 @@ delivered, the query log, and tokens (an export is to be shown) stay behind.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console
-from corollary.core.arrow import nullary_table, schema_of
+from corollary.core.arrow import nullary_table, schema_of, to_python
 from corollary.core.engine import Limits
 from corollary.core.printer import print_program
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, Program
 from corollary.core.states import State
 from corollary.data_class import dataclass
+from corollary.database.access.principals import OWNER
+from corollary.database.alterations import base_tuples
+from corollary.database.commit import TransactionRequest
 from corollary.database.database import Database, state_of, warehouse_of
+from corollary.database.memory_store import MemoryStore
+from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.places import stored_program, with_sql_places
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
+from corollary.database.transaction import Transaction
 from corollary.database.upkeep.backup import refuse_copy, require_empty
-from corollary.database.upkeep.rebuild import base_tuples, rebuild
+from corollary.database.writing.day import read_day
 from corollary.database.writing.operations import Operation
+from corollary.engines.local.engine import LocalEngine
 from corollary.errors import InputError, redact_password
 from corollary.frontends.datalog.parser import parse
+from corollary.maintain.payload import payload_relations_of
 from corollary.source import SourceFile
 from corollary.version import __version__
 from corollary.warehouse.catalog.catalog_rows import NewCommit
@@ -175,7 +184,7 @@ def import_all(
         if catalog.latest_commit() is not None:
             place = redact_password(str(to))
             raise refuse_copy(f"`{place}` holds a warehouse already.", "name another place")
-        state = rebuild(
+        state = _rebuild(
             program, tuples, existing=ExistingViolations.ACCEPT, limits=limits, console=console
         )
         for reader, relations in manifest["grants"].items():
@@ -240,3 +249,51 @@ def _result(commit: int, manifest: Mapping[str, Any]) -> TransferResult:
         sum(map(len, manifest["grants"].values())),
         len(manifest["keys"]),
     )
+
+
+def _rebuild(
+    program: Program,
+    tuples: Iterable[Operation],
+    *,
+    existing: ExistingViolations,
+    limits: Limits | None = None,
+    console: Console | None = None,
+) -> DatabaseState:
+    """Return a state in memory with a program and base tuples, and all that is derived from them.
+
+    The tuples were there before: they set off no trigger.
+
+    Args:
+        program: the program.
+        tuples: of each part of each base relation, in its columns.
+        existing: what is done if they violate constraints.
+        limits: bounds on the work.
+        console: where progress is shown.
+
+    Raises:
+        ConstraintError: a key is violated, or, if that is refused, a constraint.
+    """
+    operations = list(tuples)
+    alone = load_program(program).normal
+    written = {each.relation for each in operations}
+    written |= {bag for bag, counts in alone.bags.items() if counts in written}
+    empty = {
+        name: alone.relations[name]
+        if name in alone.bases
+        else replace(alone.relations[name], is_derived=False)
+        for name in sorted(written)
+    }
+    bags = {bag: counts for bag, counts in alone.bags.items() if bag in empty and counts in empty}
+    bare = NormalProgram(empty, (), (), {}, bags=bags)
+    engine = LocalEngine()
+    engine.declare({**empty, **payload_relations_of(bare)})
+    state = DatabaseState(engine, limits=limits, console=console)
+    state.restore(engine, replace(state.loaded, normal=bare), 0, frozenset(), frozenset())
+    days = [to_python(each.rows) for each in operations if each.relation == TODAY_RELATION]
+    state.day = read_day(days[0][0][0]) if days else None
+    request = TransactionRequest(OWNER, existing=existing, is_restored=True)
+    transaction = Transaction(state, MemoryStore(), request)
+    transaction.set_program(program)
+    transaction.read(lambda: DeferredOperations(operations, {}))
+    transaction.commit()
+    return state

@@ -77,9 +77,17 @@ def written_parts(program: NormalProgram, operations: Iterable[Operation]) -> di
     return found
 
 
-def with_written_parts(loaded: LoadedProgram, operations: Sequence[Operation]) -> LoadedProgram:
-    """Return the program in which every writer that inserts tuples has a part."""
-    normal = add_parts(loaded.normal, written_parts(loaded.normal, operations))
+def with_written_parts(
+    loaded: LoadedProgram, operations: Sequence[Operation], also: Iterable[str] = ()
+) -> LoadedProgram:
+    """Return the program in which every writer that inserts tuples has a part.
+
+    What is written by hand to other relations, `also`, is not known yet.
+    """
+    written = written_parts(loaded.normal, operations)
+    for name in also:
+        written.setdefault(loaded.normal.bases.get(name, name), set()).add(MANUAL_PART)
+    normal = add_parts(loaded.normal, written)
     return loaded if normal is loaded.normal else replace(loaded, normal=normal)
 
 

@@ -251,7 +251,7 @@ class AnswerOrder:
 
     def _is_covered(self, row: EncodedRow, rows: list[EncodedRow]) -> bool:
         """Whether the range of a row is part of those of others together."""
-        near = [each for each in rows if _overlap(each, row)]
+        near = [each for each in rows if None not in map(meet, each, row)]
         if any(all(map(_contains, each, row)) for each in near):
             return True
         if len(near) < 2:
@@ -265,10 +265,6 @@ class AnswerOrder:
             self._is_covered((*row[:at], encode_one_of([label]), *row[at + 1 :]), near)
             for label in (self._labels if labels is None else labels)
         )
-
-
-def _overlap(one: EncodedRow, other: EncodedRow) -> bool:
-    return all(meet(left, right) is not None for left, right in zip(one, other, strict=True))
 
 
 def _contains(one: str, other: str) -> bool:

@@ -9,7 +9,7 @@ from corollary.core.arrow import nullary_table
 from corollary.core.arrow_buffers import fixed_array
 from corollary.core.engine import LocalHandle, slice_bounds
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.storage.arrangement import merge_layers
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Layout, Row, Words
@@ -68,7 +68,7 @@ class EncodedTableHandle(LocalHandle):
         columns = []
         for index, type_ in enumerate(self._types):
             codes = self._layout.unpack_column(words, index)
-            decode = _decode_texts if type_.kind is Kind.SYMBOL else Dictionary.decode_arrow
+            decode = _decode_texts if type_.stores_texts else Dictionary.decode_arrow
             columns.append(decode(self._dictionary, codes, type_))
         return pa.table(columns, names=list(self._names))
 

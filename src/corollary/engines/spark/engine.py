@@ -35,7 +35,7 @@ from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.evaluation.prefetch import LOOK_AHEAD_MAX_ROWS
 from corollary.engines.local.prepared_plan import PreparedPlan
@@ -95,16 +95,16 @@ FETCHED_MAX_BYTES = 1 << 26
 """What queries have fetched is kept for the next one, up to this size."""
 
 SWEEP_MIN_FILES = 64
-"""The directory of partitions is looked through once so many files may be left in it…"""
+"""The directory of partitions is looked through once this many files may be left in it…"""
 
 SWEEP_DIVISOR = 4
-"""…and they are one in so many of those in use: so a commit costs what its change touches."""
+"""…and there is one for this many in use: so a commit costs what its change touches."""
 
 DICTIONARY_MAX_BYTES = 1 << 26
 """A dictionary of this size is trimmed when a transaction ends…"""
 
 DICTIONARY_GROWTH = 2
-"""…if it is so many times as large as after the last time: what it then holds is needed."""
+"""…if it is this many times as large as after the last time: what it then holds is needed."""
 
 
 class SparkEngine(LocalEngine):
@@ -639,4 +639,4 @@ class SparkEngine(LocalEngine):
 
 def _has_equals(type_: Type) -> bool:
     """Whether values of a type are equal that are not the same, as zeros of both signs are."""
-    return type_.kind is Kind.FLOAT or type_.record is not None
+    return type_.stores_floats or type_.record is not None

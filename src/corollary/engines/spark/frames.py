@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 HOLDS_COLUMN = "holds"
 MAPPED_ROWS = 1 << 20
-"""A function is applied to about so many rows of an input at once."""
+"""A function is applied to about this many rows of an input at once."""
 BATCH_ROWS = 1 << 16
 """The number of rows of the batches that tasks hand to Spark."""
 UNSIGNED_TYPE = pa.decimal128(20, 0)

@@ -92,7 +92,7 @@ def serve_slice(tasks: Sequence[PartitionTask], shared: object = None) -> list[A
 def assign_slots(count: int, slots: int, before: Sequence[int] = ()) -> list[int]:
     """Return which task takes each partition: as before, as far as no task has too many then.
 
-    The first 2ᵏ partitions are spread evenly over the tasks, for relations have so many.
+    The first 2ᵏ partitions are spread evenly over the tasks: relations have 2ᵏ partitions.
 
     >>> assign_slots(8, 3), assign_slots(8, 4, [0, 1, 2, 0, 1, 2, 0, 1])
     ([0, 1, 2, 0, 1, 2, 0, 1], [0, 1, 2, 3, 1, 2, 0, 3])
@@ -318,11 +318,11 @@ class SparkTaskPool:
         return read_replies(self.run_tasks(ItemTask(function), requests, title))
 
     def is_large(self, tuples: int) -> bool:
-        """Whether the driver should not hold so many tuples of one relation."""
+        """Whether this number of tuples of one relation is too large for the driver."""
         return tuples > self.max_tuples
 
     def partition_count(self, tuples: int) -> int:
-        """Return into how many partitions a relation of so many tuples is divided."""
+        """Return into how many partitions a relation of this size is divided."""
         return partition_count(tuples)
 
     @property

@@ -13,19 +13,19 @@ PARTITIONS_PLACE = "partitions"
 """The place of relations whose committed tuples are in partitions."""
 
 LOAD_DIVISOR = 2
-"""A load that would take more than one in so many bytes of the budget does not pass the driver."""
+"""A load that would take more than the budget divided by this does not pass the driver."""
 
 TASKS_MIN_TUPLES = 1 << 24
-"""A stratum of so many tuples is partitioned; the driver is quicker with fewer…"""
+"""A stratum of this many tuples is partitioned; the driver is quicker with fewer…"""
 
 TASKS_MIN_INPUT_TUPLES = 1 << 20
-"""…and so is one that is still empty and reads so many."""
+"""…and so is one that is still empty and reads this many."""
 
 WORKER_MEMORY = 1 << 30
 """What a worker may hold of relations, in bytes, if the session does not say."""
 
 COPIES_DIVISOR = 2
-"""Copies of what a stratum reads take at most one in so many bytes of that."""
+"""Copies of what a stratum reads take at most that divided by this."""
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ REQUEST_MAX_BYTES = 1 << 25
 """What a task is asked travels with it up to this size; larger requests are broadcast."""
 
 BLOCKS = 8
-"""The numbers are so many RDDs, so that some of them may find another executor."""
+"""The numbers are in this many RDDs, so that some of them may find another executor."""
 
 
 class TaskRunner:
@@ -91,7 +91,7 @@ class TaskRunner:
         return context.runJob(placed.zip(asked), partial(_run_requests, task), numbers)
 
     def _placed_numbers(self, count: int) -> "RDD[int]":
-        """Return an RDD with at least so many numbers.
+        """Return an RDD with at least `count` numbers.
 
         The blocks of an executor that is gone are made elsewhere by Spark. For one that has come,
         a part of all is made anew: else it would get no tasks while those that have blocks are

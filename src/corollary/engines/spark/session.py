@@ -225,13 +225,13 @@ def run_jobs(
     """Return the result of some work with jobs, which end with whoever waits for it.
 
     The work is done in another thread: one that waits for Java cannot be interrupted. Jobs that do
-    not end when they are cancelled are left behind after a while.
+    not end when they are cancelled are left alone after a while.
 
     Args:
         session: the session of the jobs.
         text: a description of them.
         work: what starts them.
-        seconds: they are cancelled after so many, which is an error of Spark's in the work.
+        seconds: after them they are cancelled, which is an error of Spark's in the work.
 
     Raises:
         TimeoutError: they did not end when they were cancelled.

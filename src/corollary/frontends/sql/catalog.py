@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import Any
 
 from corollary.analysis.resolution import resolve_type, resolve_types
 from corollary.core.program import Program, owner_of, sql_texts
@@ -33,12 +34,16 @@ class TableDefinition:
 class SqlCatalog:
     """Relations by their names, in which case does not matter.
 
+    Attributes:
+        functions: the `CreateFunction`s that statements have made, by their names in small letters.
+
     >>> catalog = SqlCatalog([TableDefinition("Orders", ())])
     >>> catalog.find("ORDERS")[0].relation
     'Orders'
     """
 
     def __init__(self, definitions: Iterable[TableDefinition] = ()) -> None:
+        self.functions: dict[str, Any] = {}
         self._definitions: defaultdict[str, list[TableDefinition]] = defaultdict(list)
         for definition in definitions:
             self.add(definition)
@@ -64,7 +69,9 @@ class SqlCatalog:
 
     def copy(self) -> "SqlCatalog":
         """Return another catalog with the same relations."""
-        return SqlCatalog(each for same in self._definitions.values() for each in same)
+        made = SqlCatalog(each for same in self._definitions.values() for each in same)
+        made.functions = dict(self.functions)
+        return made
 
 
 def catalog_of(program: Program) -> SqlCatalog:
@@ -102,6 +109,10 @@ def visible_catalog(program: Program) -> SqlCatalog:
     Rules may compute any number, whatever bits a declaration says.
     """
     catalog, texts = catalog_of(program), sql_texts(program)
+    if any("FUNCTION" in each[:60].upper() for each in texts.values()):
+        from corollary.frontends.sql.statements.functions import functions_of
+
+        catalog.functions = dict(functions_of(program))
     for name in catalog.names():
         owner = owner_of(name, texts)
         if owner not in (None, name):

@@ -8,7 +8,7 @@ arguments)`, except those with a syntax of their own, such as `CAST(x AS t)`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -39,6 +39,9 @@ NESTING_MAX_DEPTH = 100
 
 FIRST, LAST = "first", "last"
 """Where the text of a node begins and ends (exclusive): keys of its `meta`."""
+
+CAST = "cast"
+"""A key of the `meta` of a cast that has no text of its own: it is none of `DATE '…'`."""
 
 _CALLS_WITH_SYNTAX = frozenset(
     ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
@@ -361,7 +364,10 @@ def _parse(
             if into is None
             else parser.parse_into(into, given, file.text)
         )
-        return tuple(tree for tree in found if isinstance(tree, exp.Expr))
+        trees = (tree for tree in found if isinstance(tree, exp.Expr))
+        if any(each.token_type is TokenType.FARROW for each in given):
+            trees = (rewrite_tree(tree, partial(_placed, file=file)) for tree in trees)
+        return tuple(trees)
     except RecursionError:
         raise InputError.of(
             "C1322",
@@ -375,6 +381,61 @@ def _parse(
             _refuse(file, inner.start, inner.end, _sentence(inner.message, file, inner))
         text = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
         _refuse(file, start, min(end, start + 1), f"The text cannot be read as SQL: {text}.")
+
+
+_OUTER = ("", "_outer")
+_NAMED_ARGUMENTS: Mapping[str, Mapping[str, str | None]] = {
+    "mask": {"str": None, "upperchar": "X", "lowerchar": "x", "digitchar": "n", "otherchar": ""},
+    **{f"explode{outer}": {"collection": None} for outer in _OUTER},
+    **{f"posexplode{outer}": {"collection": None} for outer in _OUTER},
+    **{f"inline{outer}": {"input": None} for outer in _OUTER},
+}
+"""The functions whose arguments have names in Spark, with their defaults; an empty one is null."""
+
+
+def _placed(node: exp.Expr, file: SourceFile) -> exp.Expr:
+    """Return a call with its named arguments in their places.
+
+    Raises:
+        InputError: it has no such argument, or has it twice, or lacks one.
+    """
+    arguments = [node.this, *node.expressions] if isinstance(node, exp.Explode) else []
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else arguments
+    named = [each for each in arguments if isinstance(each, exp.Kwarg)]
+    if not named:
+        return node
+    key = node.key.replace("outer", "_outer")
+    function = node.name.lower() if isinstance(node, exp.Anonymous) else key
+    known = _NAMED_ARGUMENTS.get(function)
+    if known is None:  # it may be one that a statement has made
+        return node
+    given = dict(zip(known, arguments[: len(arguments) - len(named)], strict=False))
+    for each in named:
+        name = each.this.name.lower()
+        if name not in known or name in given:
+            problem = "gets twice" if name in given else "does not have"
+            raise InputError.of(
+                "C1310",
+                f"`{function}` {problem} an argument `{each.this.name}`.",
+                span_of(each.expression, file),
+                f"its arguments are {', '.join(f'`{name}`' for name in known)}, each once",
+            )
+        given[name] = each.expression
+    names = list(known)
+    last = max(map(names.index, given))
+    for name in names[: last + 1]:
+        default = known[name]
+        if name not in given and default is None:
+            message = f"`{function}` needs an argument `{name}`."
+            raise InputError.of("C1310", message, span_of(node, file), "give it one")
+        if name not in given:
+            given[name] = exp.Literal.string(default) if default else exp.Null()
+    placed = [given[name] for name in names[: last + 1]]
+    if isinstance(node, exp.Explode):
+        node.set("this", placed[0])
+    else:
+        node.set("expressions", placed)
+    return node
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -533,6 +594,15 @@ def span_of(node: exp.Expr, file: SourceFile) -> Span:
             return span_between(file, *found)
         around = around.parent
     return span_between(file, 0, len(file.text))
+
+
+def without_places(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of a tree that is no part of its text any more."""
+    tree = tree.copy()
+    for node in tree.walk():
+        for key in (FIRST, LAST, "start", "end", "line", "col"):
+            node.meta.pop(key, None)
+    return tree
 
 
 def text_of(node: exp.Expr, file: SourceFile) -> str:

@@ -26,7 +26,7 @@ from corollary.analysis.traverse import all_variables, replace_part, replace_ter
 from corollary.core import logic
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.functors.holistic import HOLISTIC
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.rewrite.clauses import bindings
@@ -101,7 +101,7 @@ class _Lifting:
             self._collect_keys(lifted, rest)
         keys, result = lifted.keys, lifted.result
         read: tuple[logic.BodyItem, ...] = (logic.Atom(lifted.relation, (*keys, result)),)
-        if aggregate.operator == "sum" and _type(aggregate).kind is not Kind.FLOAT:
+        if aggregate.operator == "sum" and not _type(aggregate).stores_floats:
             total = conjunction.fresh.variable(aggregate.type)
             value = logic.Functor(CHECKED_SUM, (total,), aggregate.type)
             read = (

@@ -106,7 +106,7 @@ class HandlerContext:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Give requests only so many seconds for a while; None for all that they may have."""
+        """Give requests this many seconds for a while; None for all that they may have."""
         if seconds is None:
             yield
             return

@@ -8,7 +8,7 @@ from corollary.core.program import Relation
 from corollary.database.access.principals import Principal
 from corollary.database.changes import feed_as_json, json_rows
 from corollary.database.database import warehouse_of
-from corollary.database.history import commit_summary
+from corollary.database.history import commit_summary, pipeline_report
 from corollary.database.reading.reader import Reader
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
@@ -59,6 +59,7 @@ def answer_commit(context: HandlerContext, who: Principal, request: CommitReques
         **summary.as_json(),
         "rows": rows,
         "alerts": [each.as_json() for each in alerts[: request.max_rows]],
+        "pipeline": [] if granted is not None else pipeline_report(warehouse, request.number),
     }
     if granted is None:
         commit = warehouse.commit_at(request.number)

@@ -132,7 +132,7 @@ async def _parse(parse: Callable[..., dict[str, Any]], body: bytes, *more: str) 
 
 
 def _has_many_values(body: bytes) -> bool:
-    """Whether JSON has so many values that nobody else is answered while it is decoded."""
+    """Whether JSON has more values than are decoded without a pause for other requests."""
     return sum(body.count(sign) for sign in (b",", b"[", b"{")) > JSON_MAX_VALUES
 
 

@@ -78,7 +78,7 @@ class _Chunks:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: there is nothing behind it."""
+        """Do nothing: nothing is called after it."""
 
     def take(self) -> bytes:
         """Return what was written since the last time."""

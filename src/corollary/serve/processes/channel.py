@@ -85,7 +85,7 @@ class Channel:
         return json.loads(document), body
 
     def _fill(self, size: int) -> bool:
-        """Receive until so many bytes are there; return whether they are."""
+        """Receive until there are `size` bytes; return whether there are."""
         while len(self._received) < size:
             found = self._socket.recv(max(JOINED_MAX_BYTES, size - len(self._received)))
             if not found:

@@ -40,7 +40,7 @@ from corollary.serve.handlers.writes import read_lines, read_sql_changes, sql_ch
 from corollary.serve.requests import ApplyRequest, Request, SqlChangesRequest
 
 TIMINGS_MAX = 1000
-"""For so many commits it is remembered how they were made."""
+"""The number of latest commits of which it is remembered how they were made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ from corollary.serve.service import ServiceLimits
 READ_BATCH_REQUESTS = 64
 """The maximum number of reads that a reader gets at once."""
 MAX_TRIES = 2
-"""A write that was with so many processes when they died is not tried again."""
+"""A write that was with this many processes when they died is not tried again."""
 OVERTIME_SECONDS = 5.0
-"""A reader that takes so much longer than its requests may take is killed."""
+"""A reader that takes this much longer than its requests may take is killed."""
 SHORT_SECONDS = 0.25
 """What a request may take in the reader for short ones; if it takes longer, it waits for others."""
 SHORT_MAX_BYTES = 2_000
@@ -50,7 +50,7 @@ SHORT_MAX_BYTES = 2_000
 MEMORY_WATCH_SECONDS = 0.1
 """How often the memory of processes is looked at."""
 MEMORY_FACTOR = 1.5
-"""A process that takes so many times the memory of a request is killed: it has not stopped."""
+"""A process that takes this many times the memory of a request is killed: it has not stopped."""
 QUICK_SECONDS = 0.05
 """A question whose table came within this time is short when it is asked again."""
 QUICK_MAX = 1024

@@ -209,6 +209,16 @@ class CatalogReader(Connections):
         with self.read_transaction() as connection:
             return int(connection.scalar(query, relation, after))
 
+    def next_change(self, relation: str, after: int) -> float | None:
+        """Return when the first commit after a number was made that has changed a relation."""
+        query = (
+            "SELECT min(created) FROM corollary_commits WHERE number = (SELECT min(commit_number) "
+            "FROM corollary_changes WHERE relation = ? AND commit_number > ?)"
+        )
+        with self.read_transaction() as connection:
+            found: float | None = connection.scalar(query, relation, after)
+            return found
+
 
 def _commit(row: Any) -> catalog_rows.Commit:
     try:

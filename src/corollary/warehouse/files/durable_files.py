@@ -11,6 +11,7 @@ succeeded. A batch makes several requests at a time, and its `sync` waits for th
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ from corollary.warehouse.files.places import Place
 CHANGE_COLUMN = "_change_type"
 """The column of a file of changes that says whether a tuple was inserted or deleted."""
 INSERT, DELETE = "insert", "delete"
+PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 HOLDS_COLUMN = "holds"
 """The column of a relation without columns, in formats that need one."""
 _TEMPORARY_SUFFIX = ".writing"
@@ -215,6 +217,25 @@ def write(root: Place, name: str, data: bytes | memoryview | pa.Buffer) -> str:
         temporary.unlink(missing_ok=True)
         raise WarehouseError.cannot_write(path, error) from error
     return checksum_of(data)
+
+
+def create_exclusively(path: Place, data: bytes) -> None:
+    """Write a file, unless there is one of its name: it is whole, or not there.
+
+    Raises:
+        FileExistsError: there is one.
+        OSError: it cannot be written.
+    """
+    if isinstance(path, ObjectPath):
+        path.create(data)
+        return
+    temporary = path.with_name(f"{path.name}#{secrets.token_hex(8)}")
+    try:
+        temporary.write_bytes(data)
+        sync_path(temporary)
+        os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def make_directory(path: Place) -> None:

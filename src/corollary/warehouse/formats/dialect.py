@@ -50,6 +50,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from corollary.core.program import Directive, Relation
+from corollary.core.table_options import DURATIONS, FLAGS
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 
@@ -149,7 +150,8 @@ def dialect_of(relation: Relation, directive: Directive, name: str = "") -> Dial
             reject(f"`{name}` is `true` or `false`, not `{value}`")
         return value == "true"
 
-    parameters = PARAMETERS if directive.name == "output" else PARAMETERS + INPUT_PARAMETERS
+    more = (*FLAGS, *DURATIONS) if directive.name == "output" else INPUT_PARAMETERS
+    parameters = PARAMETERS + more
     for each, _ in directive.parameters:
         if each not in parameters:
             known = ", ".join(f"`{known}`" for known in parameters)

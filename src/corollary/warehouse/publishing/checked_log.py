@@ -8,18 +8,18 @@ the way is a finding.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, WarehouseError
-from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import entry_path, list_versions, read_actions
 
 MARK_FIELD = "corollary"
 """The field of an entry's `commitInfo` that holds our mark."""
+
+_FILE_ACTIONS = {"add", "remove", "cdc"}
 
 
 class TableDefect(StrEnum):
@@ -59,8 +59,9 @@ class VersionMark:
             was made after the warehouse was restored from a backup.
         columns: a digest of the names and types of the table's columns.
         rows: how many rows the table has.
-        actions: how many files the version adds and removes.
+        actions: how many files the version adds and removes, with those of change data.
         is_start: whether nothing before this version matters.
+        options: a digest of the options of the table, if it has others than the default ones.
     """
 
     warehouse: str
@@ -70,10 +71,7 @@ class VersionMark:
     rows: int
     actions: int
     is_start: bool = False
-
-    def as_metadata(self) -> dict[str, Any]:
-        """Return the mark as `deltalake` takes it."""
-        return {MARK_FIELD: asdict(self)}
+    options: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def read_entry(log: Place, version: int, application: str) -> LogEntry:
         mark = VersionMark(**fields)
     except TypeError:
         return _damaged(version, "has the mark of another version of corollary")
-    if sum("add" in each or "remove" in each for each in actions) != mark.actions:
+    if sum(bool(each.keys() & _FILE_ACTIONS) for each in actions) != mark.actions:
         return _damaged(version, "is cut off")
     return LogEntry(version, mark)
 
@@ -124,24 +122,6 @@ def recent_entries(log: Place, application: str, recorded: int | None) -> Iterat
         yield entry
         if entry.mark is not None and (entry.mark.is_start or version == recorded):
             return
-
-
-def remove_torn_entry(log: Place, application: str, warehouse: str, recorded: int | None) -> None:
-    """Remove the newest entry if a power failure has torn it while we wrote it.
-
-    It was never acknowledged: the catalog records a version only after its entry is synced. Only an
-    empty entry, or one that names this warehouse, counts as ours.
-    """
-    versions = list_versions(log)
-    if not versions or versions[-1] <= (-1 if recorded is None else recorded):
-        return
-    finding = read_entry(log, versions[-1], application).finding
-    path = entry_path(log, versions[-1])
-    if finding is not None and finding.defect is TableDefect.DAMAGE:
-        data = path.read_bytes()
-        if not data or warehouse.encode() in data:
-            path.unlink()
-            durable_files.sync_path(log)
 
 
 def table_error(relation: str, directory: Place, findings: list[TableFinding]) -> WarehouseError:

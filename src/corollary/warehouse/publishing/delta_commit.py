@@ -1,185 +1,169 @@
 """New versions of a published table.
 
-A version is made by compare-and-swap on the one that was inspected (no retries: `deltalake` would
-rebase an append silently). `deltalake` does not sync, so its files are synced here before the
-version is acknowledged.
+A version is made by compare-and-swap on the one that was inspected: its entry must not be there
+yet. The entry is written here, as `deltalake` knows no files of change data; it is synced before it
+gets its name, so that it is whole or not there.
 """
 
+import json
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
 
 from corollary import fault
+from corollary.core.table_options import TableOptions
 from corollary.errors import ConflictError, WarehouseError
+from corollary.version import __version__
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.formats.delta_entries import entry_path
 from corollary.warehouse.publishing.checked_log import MARK_FIELD, VersionMark
-from corollary.warehouse.publishing.published_files import FileReplacement, NewFile
-from corollary.warehouse.publishing.published_table import CONFIGURATION, PublishedTable, first_line
+from corollary.warehouse.publishing.published_files import FileReplacement
+from corollary.warehouse.publishing.published_table import (
+    FEATURES_READER_VERSION,
+    FEATURES_WRITER_VERSION,
+    FEED_WRITER_VERSION,
+    READER_VERSION,
+    WRITER_VERSION,
+    PublishedTable,
+    first_line,
+)
 
 CHECKPOINT_INTERVAL_VERSIONS = 100
 """The number of versions between two checkpoints of the log."""
-_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+_Action = dict[str, dict[str, Any]]
 
 
-def create_table(
-    target: PublishedTable, schema: pa.Schema, new: list[NewFile], mark: VersionMark
-) -> int:
-    """Make the first version of a table; return its number, 0.
-
-    Raises:
-        ConflictError: another writer has made one.
-        WarehouseError: `C0942`, it cannot be written.
-    """
-    mark = replace(mark, actions=len(new))
-    with _committing(target.relation):
-        target.directory.mkdir(parents=True, exist_ok=True)
-        create_table_with_add_actions(
-            target.uri,
-            Schema.from_arrow(schema),
-            _adds(new, is_change=True),
-            mode="error",
-            name=target.relation,
-            description="published by corollary; do not write to it",
-            configuration=CONFIGURATION,
-            commit_properties=_properties(target, mark),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        _sync_entry(target, 0)
-        durable_files.sync_path(target.directory)
-        durable_files.sync_path(target.directory.parent)
-    return 0
-
-
-def overwrite_table(
+def write_version(
     target: PublishedTable,
-    delta: DeltaTable,
-    schema: pa.Schema,
-    new: list[NewFile],
-    mark: VersionMark,
-) -> int:
-    """Make a version that does not depend on those before it, and may have other columns.
-
-    Raises:
-        ConflictError: the table is no longer at the version that was inspected.
-        WarehouseError: `C0942`, it cannot be written.
-    """
-    mark = replace(mark, actions=len(new) + len(delta.file_uris()))
-    with _committing(target.relation):
-        delta.create_write_transaction(
-            [*_adds(new, is_change=True)],
-            mode="overwrite",
-            schema=Schema.from_arrow(_told_apart(schema, delta)),
-            commit_properties=_properties(target, mark),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        return _sync_version(target, delta)
-
-
-def _told_apart(schema: pa.Schema, delta: DeltaTable) -> pa.Schema:
-    """Return a schema that `deltalake` does not take for that of the table if the order differs.
-
-    It compares columns as a set, and would keep the old order. The metadata of a column counts.
-    """
-    was = [each.name for each in delta.schema().fields]
-    if was == schema.names or set(was) != set(schema.names):
-        return schema
-    position = f"{MARK_FIELD}.position"
-    return pa.schema(
-        each.with_metadata({position: f"{delta.version() + 1}.{at}"})
-        for at, each in enumerate(schema)
-    )
-
-
-def replace_files(
-    target: PublishedTable,
-    delta: DeltaTable,
+    before: DeltaTable | None,
     change: FileReplacement,
     mark: VersionMark,
     *,
-    is_change: bool,
+    definition: Sequence[_Action] = (),
+    is_change: bool = True,
 ) -> int:
     """Make a version in which files replace others; return its number.
 
     Args:
         target: the table.
-        delta: the table, at the version that was inspected.
+        before: the table, at the version that was inspected; None if there is none yet.
         change: the files.
         mark: what the version shows.
+        definition: the columns and options of the table, if they change.
         is_change: whether the rows of the table change, or only the files that hold them.
 
     Raises:
         ConflictError: the table is no longer at that version.
         WarehouseError: `C0942`, it cannot be written.
     """
-    mark = replace(mark, actions=len(change.new) + len(change.old))
-    now = _now()
-    removes = [RemoveAction(each.path, is_change, now, each.size, {}) for each in change.old]
+    version = 0 if before is None else before.version() + 1
+    now = time.time_ns() // 1_000_000
+    files = list(_file_actions(change, now, is_change=is_change))
+    info = {
+        "timestamp": now,
+        "operation": "WRITE" if is_change else "OPTIMIZE",
+        "operationParameters": {},
+        "engineInfo": f"corollary/{__version__}",
+        MARK_FIELD: asdict(replace(mark, actions=len(files))),
+    }
+    # The last line shows that none before it is missing, as every line of a file is counted.
+    ours = {"appId": target.application, "version": mark.commit, "lastUpdated": now}
+    actions = [{"commitInfo": info}, *definition, *files, {"txn": ours}]
+    # Characters as they are: `deltalake` reads some pairs of escapes as other characters.
+    data = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in actions)
+    entry = entry_path(target.log, version)
     with _committing(target.relation):
-        delta.create_write_transaction(
-            [*_adds(change.new, is_change=is_change), *removes],
-            mode="append",
-            schema=delta.schema(),
-            commit_properties=_properties(target, mark),
-            post_commithook_properties=_NO_HOOKS,
-        )
-        return _sync_version(target, delta)
-
-
-def _properties(target: PublishedTable, mark: VersionMark) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata=mark.as_metadata(),
-        max_commit_retries=0,
-        app_transactions=[Transaction(target.application, mark.commit)],
-    )
-
-
-def _adds(new: list[NewFile], *, is_change: bool) -> list[AddAction]:
-    now = _now()
-    return [AddAction(each.path, each.size, {}, now, is_change, each.statistics) for each in new]
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _sync_version(target: PublishedTable, delta: DeltaTable) -> int:
-    """Sync a new version to the disk; return its number."""
-    version = delta.version() + 1  # as no other writer was first; `deltalake` does not reload
-    _sync_entry(target, version)
-    if version % CHECKPOINT_INTERVAL_VERSIONS == 0:
-        newest = target.open()
-        newest.create_checkpoint()
-        for path in target.log.glob("*checkpoint*"):
-            durable_files.sync_path(path)
+        durable_files.make_directory(target.log)
+        try:
+            durable_files.create_exclusively(entry, data.encode())
+        except FileExistsError as error:
+            raise ConflictError(
+                f"another writer changed the published table of `{target.relation}` at the same "
+                "time"
+            ) from error
+        fault.hit("after_publish")
         durable_files.sync_path(target.log)
-        newest.cleanup_metadata()
+        if version and version % CHECKPOINT_INTERVAL_VERSIONS == 0:
+            target.write_checkpoint(target.open())
+            target.expire_log(time.time())
     return version
 
 
-def _sync_entry(target: PublishedTable, version: int) -> None:
-    """Sync the entry of a version to the disk, which `deltalake` has only written."""
-    fault.hit("after_publish")
-    durable_files.sync_path(entry_path(target.log, version))
-    durable_files.sync_path(target.log)
+def _file_actions(change: FileReplacement, now: int, *, is_change: bool) -> Iterator[_Action]:
+    common = {"partitionValues": {}, "dataChange": is_change}
+    for old in change.old:
+        removed = {"path": old.path, "size": old.size, "deletionTimestamp": now}
+        yield {"remove": {**common, **removed, "extendedFileMetadata": True}}
+    for new in change.new:
+        added = {"path": new.path, "size": new.size, "modificationTime": now}
+        yield {"add": {**common, **added, "stats": new.statistics}}
+    for each in change.change_data:
+        yield {"cdc": {**common, "path": each.path, "size": each.size, "dataChange": False}}
+
+
+def define_table(
+    target: PublishedTable, before: DeltaTable | None, schema: pa.Schema, options: TableOptions
+) -> list[_Action]:
+    """Return what says that a table has other columns or options from now on, if it has."""
+    columns = Schema.from_arrow(schema).to_json()
+    known = None if before is None else before.metadata()
+    if before is not None and known is not None:
+        has_options = known.configuration == options.configuration
+        if has_options and before.schema().to_json() == columns:
+            return []
+    definition = {
+        "id": str(uuid.uuid4()) if known is None else str(known.id),
+        "name": target.relation,
+        "description": "published by corollary; do not write to it",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": columns,
+        "partitionColumns": [],
+        "configuration": options.configuration,
+        "createdTime": time.time_ns() // 1_000_000 if known is None else known.created_time,
+    }
+    return [*_raised_protocol(before, columns, options), {"metaData": definition}]
+
+
+def _raised_protocol(
+    before: DeltaTable | None, columns: str, options: TableOptions
+) -> list[_Action]:
+    """Return what readers and writers of a table have to know, if it is more than before.
+
+    A type that old readers do not know is a *feature*, and where one is named, all are.
+    """
+    has_feed = options.change_data_feed
+    held = None if before is None else before.protocol()
+    held_version = 0 if held is None else held.min_writer_version
+    held_writes = set() if held is None else {*(held.writer_features or ())}
+    reads = {"timestampNtz"} if '"timestamp_ntz"' in columns else set()
+    if not reads and not held_writes:
+        needed = FEED_WRITER_VERSION if has_feed else WRITER_VERSION
+        versions = {"minReaderVersion": READER_VERSION, "minWriterVersion": needed}
+        return [{"protocol": versions}] if needed > held_version else []
+    if held is not None:
+        reads |= {*(held.reader_features or ())}
+    has_feed |= FEED_WRITER_VERSION <= held_version < FEATURES_WRITER_VERSION
+    writes = held_writes | reads | {"appendOnly", "invariants"}
+    writes |= {"changeDataFeed"} if has_feed else set()
+    named = {"readerFeatures": sorted(reads), "writerFeatures": sorted(writes)}
+    versions = {"minReaderVersion": FEATURES_READER_VERSION}
+    versions["minWriterVersion"] = FEATURES_WRITER_VERSION
+    return [{"protocol": versions | named}] if writes != held_writes else []
 
 
 @contextmanager
 def _committing(relation: str) -> Iterator[None]:
-    """Turn errors of `deltalake` into ours."""
+    """Turn errors of the disk and of `deltalake` into ours."""
     fault.hit("before_publish")
     try:
         yield
-    except CommitFailedError as error:
-        raise ConflictError(
-            f"another writer changed the published table of `{relation}` at the same time"
-        ) from error
     except (DeltaError, OSError) as error:
         raise WarehouseError.of(
             "C0942",

@@ -4,6 +4,7 @@
 |---|---|
 | create | there is no table yet: the whole relation becomes version 0 |
 | apply_changes | the table shows an earlier commit: the net change since becomes a version |
+| alter | its options are others: a version with the same rows |
 | overwrite | the columns are others, or another writer made a version: the whole relation again |
 | replace_table | the log itself is damaged: a new table replaces the old one |
 """
@@ -13,15 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
+from corollary.core.table_options import TableOptions
 from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
-from corollary.warehouse.copies import row_difference
+from corollary.warehouse.copies import change_data, row_difference
 from corollary.warehouse.files import durable_files
+from corollary.warehouse.files.durable_files import DELETE, INSERT
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.publishing import checked_log, delta_commit, published_files
 from corollary.warehouse.publishing.delta_schema import (
@@ -72,12 +76,15 @@ class Publication:
         commit: Commit,
         history: History,
         catalog: Catalog,
+        *,
+        options: TableOptions,
     ) -> None:
         self._target = target
         self._relation = relation
         self._commit = commit
         self._history = history
         self._catalog = catalog
+        self._options = options
         self._schema = published_schema(relation)
         self._data = published_files.PublishedFiles(
             target.directory, target.warehouse, relation.name, self._schema
@@ -87,18 +94,46 @@ class Publication:
         """Make the first version of a table."""
         rows, new = self._write_all()
         self._data.sync()
-        mark = self._mark(rows, is_start=True)
-        version = delta_commit.create_table(self._target, self._schema, new, mark)
-        return self._record(version, rows, 0, len(new))
+        return self._start(None, published_files.FileReplacement(new, []), rows)
 
-    def overwrite(self) -> PublishedVersion:
-        """Make a version that does not depend on those before it."""
+    def _start(
+        self, before: DeltaTable | None, exchange: published_files.FileReplacement, rows: int
+    ) -> PublishedVersion:
+        """Make a version with these rows that defines the table, whatever it was."""
+        version = delta_commit.write_version(
+            self._target,
+            before,
+            exchange,
+            self._mark(rows, is_start=True),
+            definition=delta_commit.define_table(self._target, before, self._schema, self._options),
+        )
+        return self._record(version, rows, 0, len(exchange.new))
+
+    def alter(self, state: PublishedState, start: int) -> PublishedVersion:
+        """Make a version with other options and the same rows, which are those of a commit."""
+        version = delta_commit.write_version(
+            self._target,
+            state.delta,
+            published_files.FileReplacement([], []),
+            replace(state.mark, options=self._options.digest, is_start=False),
+            definition=delta_commit.define_table(
+                self._target, state.delta, self._schema, self._options
+            ),
+        )
+        self._catalog.record_published(self._relation.name, start, version)
+        return PublishedVersion(self._relation.name, start, version, 0, 0, 0)
+
+    def overwrite(self, change: ChangeHandles | None = None) -> PublishedVersion:
+        """Make a version that does not depend on those before it.
+
+        Args:
+            change: what it changes, if that is known.
+        """
         delta = self._target.open()
         rows, new = self._write_all()
+        data = [] if change is None else self._distributed_change_data(change)
         self._data.sync()
-        mark = self._mark(rows, is_start=True)
-        version = delta_commit.overwrite_table(self._target, delta, self._schema, new, mark)
-        made = self._record(version, rows, 0, len(new))
+        made = self._start(delta, published_files.FileReplacement(new, files_of(delta), data), rows)
         is_other = columns_of_schema(delta.schema()) != schema_to_publish(self._relation)
         return replace(made, new_columns=tuple(self._schema.names)) if is_other else made
 
@@ -113,7 +148,9 @@ class Publication:
         new = PublishedTable(
             temporary_sibling(directory), self._target.warehouse, self._relation.name
         )
-        other = Publication(new, self._relation, self._commit, self._history, self._catalog)
+        other = Publication(
+            new, self._relation, self._commit, self._history, self._catalog, options=self._options
+        )
         published = other.create()
         # A crash between the renames leaves no table, which the next publication creates.
         assert isinstance(new.directory, Path)
@@ -140,6 +177,9 @@ class Publication:
             return None
         exchange = self._without(state, removed)
         exchange.new.extend(self._data.write(added))
+        if self._options.change_data_feed and exchange.old:
+            kinds = change_data(removed, added, self._options.key)
+            exchange.change_data.extend(self._data.write_change_data(kinds))
         return self._exchange(state, exchange, added.num_rows, removed.num_rows)
 
     def _apply_distributed(
@@ -150,7 +190,7 @@ class Publication:
         Where many go, hardly a file stays: the table is written anew.
         """
         if change.removed is not None and change.removed.is_distributed:
-            return self.overwrite()
+            return self.overwrite(change)
         new = self._data.write_distributed(change.added, self._relation)
         if new is None:
             return self.overwrite()
@@ -159,7 +199,19 @@ class Publication:
             removed = published_rows(change.removed.table(), self._relation)
             exchange = self._without(state, removed)
         exchange.new.extend(new)
+        if exchange.old:
+            exchange.change_data.extend(self._distributed_change_data(change))
         return self._exchange(state, exchange, *change.counts)
+
+    def _distributed_change_data(self, change: ChangeHandles) -> list[published_files.NewFile]:
+        """Write a change of many tuples where they are; without a look at keys."""
+        if not self._options.change_data_feed:
+            return []
+        found: list[published_files.NewFile] = []
+        for kind, tuples in ((DELETE, change.removed), (INSERT, change.added)):
+            if tuples is not None:
+                found += self._data.write_distributed(tuples, self._relation, kind) or ()
+        return found
 
     def _without(self, state: PublishedState, removed: pa.Table) -> published_files.FileReplacement:
         """Write the files anew that have rows that go."""
@@ -181,9 +233,7 @@ class Publication:
         """Make the next version, by which so many rows come and go."""
         self._data.sync()
         mark = self._mark(state.mark.rows + added - removed)
-        version = delta_commit.replace_files(
-            self._target, state.delta, exchange, mark, is_change=True
-        )
+        version = delta_commit.write_version(self._target, state.delta, exchange, mark)
         replaced = {file.path for file in exchange.old}
         sizes = [file.rows for file in state.files if file.path not in replaced]
         sizes += [file.rows for file in exchange.new]
@@ -200,9 +250,7 @@ class Publication:
         self._data.sync()
         exchange = published_files.FileReplacement(new, [])
         mark = self._mark(rows)
-        version = delta_commit.replace_files(
-            self._target, shown.delta, exchange, mark, is_change=True
-        )
+        version = delta_commit.write_version(self._target, shown.delta, exchange, mark)
         return self._record(version, rows, 0, len(new))
 
     def _changes(self, shown: PublishedState, start: int) -> tuple[pa.Table, pa.Table] | None:
@@ -257,7 +305,7 @@ class Publication:
             return version
         exchange = self._data.merge_tiers(files_of(delta))
         self._data.sync()
-        return delta_commit.replace_files(self._target, delta, exchange, mark, is_change=False)
+        return delta_commit.write_version(self._target, delta, exchange, mark, is_change=False)
 
     def _mark(self, rows: int, *, is_start: bool = False) -> checked_log.VersionMark:
         return checked_log.VersionMark(
@@ -268,6 +316,7 @@ class Publication:
             rows,
             actions=0,
             is_start=is_start,
+            options=self._options.digest,
         )
 
     def _record(self, version: int, added: int, removed: int, written: int) -> PublishedVersion:

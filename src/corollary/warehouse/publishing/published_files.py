@@ -11,7 +11,7 @@ about n / 100,000 + 64 files.
 import itertools
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corollary.core.arrow import sort_by_columns
-from corollary.core.arrow_buffers import bool_array, bool_values, index_array
+from corollary.core.arrow_buffers import bool_array, bool_values, index_array, string_array
 from corollary.core.engine import TableHandle, TaskPool, slice_table
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.warehouse.copies import match_copies, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.column_bounds import rows_within, statistics_of
+from corollary.warehouse.files.durable_files import CHANGE_COLUMN
 from corollary.warehouse.files.multi_file_table import FILE_MAX_ROWS
 from corollary.warehouse.files.parquet_encoding import from_parquet, statistics_in, to_parquet
 from corollary.warehouse.files.places import Place
@@ -41,6 +42,8 @@ REWRITTEN_MIN_FILES = 16
 """So many files that may have one of the removed rows are rewritten by tasks, if there are any."""
 TIER_MAX_FILES = 16
 """The maximum number of files in a tier, and the ratio of their sizes."""
+CHANGE_DATA_DIRECTORY = "_change_data"
+"""The folder of files that say what versions changed."""
 _SORT_COLUMNS = 4
 """The number of columns by which the rows of a file are sorted."""
 
@@ -73,19 +76,30 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class FileReplacement:
-    """Files that replace others."""
+    """Files that replace others.
+
+    Attributes:
+        change_data: files with the rows that this inserts and deletes, where those of the table do
+            not tell: some rows of an old file are in a new one.
+    """
 
     new: list[NewFile]
     old: list[PublishedFile]
+    change_data: list[NewFile] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFileWriter:
-    """Writes tuples into files; it is pickled, and called in the processes that have the tuples."""
+    """Writes tuples into files; it is pickled, and called in the processes that have the tuples.
+
+    Attributes:
+        kind: that of the change which the tuples are; empty for rows of the table.
+    """
 
     directory: Place
     owner: str
     relation: Relation
+    kind: str = ""
 
     def __call__(self, tuples: pa.Table) -> list[NewFile] | None:
         """Write some tuples; return None if this process does not see the directory."""
@@ -93,7 +107,8 @@ class PublishedFileWriter:
             return None
         schema = published_schema(self.relation)
         data = PublishedFiles(self.directory, self.owner, self.relation.name, schema)
-        written = data.write(published_rows(tuples, self.relation))
+        rows = published_rows(tuples, self.relation)
+        written = data.write_change_data({self.kind: rows}) if self.kind else data.write(rows)
         data.sync()
         return written
 
@@ -143,6 +158,18 @@ class PublishedFiles:
             rows = sort_by_columns(rows, rows.column_names[:_SORT_COLUMNS])
         return [self._write_file(each) for each in slice_table(rows, FILE_MAX_ROWS)]
 
+    def write_change_data(self, changes: Mapping[str, pa.Table]) -> list[NewFile]:
+        """Write rows that were inserted or deleted, by the kind of their change."""
+        parts = [
+            rows.append_column(CHANGE_COLUMN, string_array([kind] * rows.num_rows))
+            for kind, rows in changes.items()
+            if rows.num_rows
+        ]
+        if not parts:
+            return []
+        portions = slice_table(pa.concat_tables(parts), FILE_MAX_ROWS)
+        return [self._write_file(each, f"{CHANGE_DATA_DIRECTORY}/") for each in portions]
+
     def link(self, sources: Sequence[Place]) -> list[NewFile] | None:
         """Take over files of the warehouse; None if their columns are not those of the table."""
         footers = [_parquet_file(each).metadata for each in sources]
@@ -165,17 +192,19 @@ class PublishedFiles:
         """Sync all new files to the disk, before a version may reference them."""
         self._files.sync()
 
-    def write_distributed(self, tuples: TableHandle, relation: Relation) -> list[NewFile] | None:
+    def write_distributed(
+        self, tuples: TableHandle, relation: Relation, kind: str = ""
+    ) -> list[NewFile] | None:
         """Write tuples in the processes that have them; None if the files are not visible here."""
         durable_files.make_directory(self._directory)
-        use = PublishedFileWriter(self._directory.absolute(), self._owner, relation)
+        use = PublishedFileWriter(self._directory.absolute(), self._owner, relation, kind)
         parts = tuples.map_partitions(use)
         found = [file for part in parts for file in part or ()]
         is_seen = [durable_files.has_size(self._directory / each.path, each.size) for each in found]
         return found if all(is_seen) and None not in parts else None
 
-    def _write_file(self, rows: pa.Table) -> NewFile:
-        name = self._next_name()
+    def _write_file(self, rows: pa.Table, folder: str = "") -> NewFile:
+        name = f"{folder}{self._next_name()}"
         statistics = statistics_of(rows)
         data = to_parquet(rows, statistics)
         self._files.write(name, data)

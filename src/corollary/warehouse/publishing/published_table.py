@@ -7,21 +7,28 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from corollary.core.table_options import KEEP_SECONDS, TableOptions, parse_duration
 from corollary.data_class import dataclass
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.object_path import ObjectPath
-from corollary.warehouse.files.places import Place, remove_files, remove_tree
-from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, list_versions
+from corollary.warehouse.files.places import Place, files_below, remove_files, remove_tree
+from corollary.warehouse.formats.delta_entries import (
+    LOG_DIRECTORY,
+    entry_path,
+    list_versions,
+    read_actions,
+)
 from corollary.warehouse.publishing import checked_log
-from corollary.warehouse.publishing.published_files import PublishedFile
+from corollary.warehouse.publishing.published_files import CHANGE_DATA_DIRECTORY, PublishedFile
 
-CONFIGURATION = {
-    "delta.logRetentionDuration": "interval 1 hours",
-    "delta.deletedFileRetentionDuration": "interval 1 hours",
-}
-"""Old versions are only kept for running readers; the history is in the warehouse."""
-READER_VERSION, WRITER_VERSION = 1, 2
-"""The versions of the Delta protocol that our tables have: without any features."""
+READER_VERSION, WRITER_VERSION, FEED_WRITER_VERSION = 1, 2, 4
+FEATURES_READER_VERSION, FEATURES_WRITER_VERSION = 3, 7
+"""The versions of the Delta protocol that our tables have; the last ones name features."""
+FEATURES = frozenset(("appendOnly", "changeDataFeed", "invariants", "timestampNtz"))
+"""The features that our tables may name."""
+_FEED_OPTIONS = TableOptions(change_data_feed=True)
+EXPIRED_MIN_ENTRIES = 10
+"""So many entries that are not kept any more are worth a checkpoint."""
 _STRANGER = checked_log.TableFinding(
     checked_log.TableDefect.NOT_OURS, "it is not a table of this warehouse"
 )
@@ -60,13 +67,10 @@ class PublishedTable:
         if not self.directory.is_dir() or has_log:
             return False
         return all(
-            path.name == LOG_DIRECTORY or path.name.startswith(self.warehouse)
+            path.name in (LOG_DIRECTORY, CHANGE_DATA_DIRECTORY)
+            or path.name.startswith(self.warehouse)
             for path in self.directory.iterdir()
         )
-
-    def remove_torn_entry(self, recorded: int | None) -> None:
-        """Remove the torn entry of a version that was never acknowledged."""
-        checked_log.remove_torn_entry(self.log, self.application, self.warehouse, recorded)
 
     def inspect(
         self, recorded: int | None
@@ -129,6 +133,43 @@ class PublishedTable:
         """Return the table, opened with `deltalake`."""
         return DeltaTable(self.uri)
 
+    def expire_log(self, now: float) -> list[Place]:
+        """Remove the entries and checkpoints that no version needs that is kept; return them.
+
+        A version is kept until the one after it is as old as the table says. Where many are not
+        kept any more, and there is no checkpoint after them, one is written. The log of a table
+        that is not ours stays as it is.
+        """
+        modified = {each.name: each.modified for each in files_below(self.log)}
+        versions = list_versions(self.log)
+        infos = (e.get("commitInfo", {}) for e in read_actions(entry_path(self.log, versions[-1])))
+        marks = (each.get(checked_log.MARK_FIELD, {}) for each in infos)
+        if not any(each.get("warehouse") == self.warehouse for each in marks):
+            return []
+        delta = self.open()
+        since = now - retention_of(delta, "delta.logRetentionDuration")
+        kept = next(
+            version
+            for version in versions
+            if version == versions[-1]
+            or modified.get(entry_path(self.log, version + 1).name, now) >= since
+        )
+        checkpoints = {int(each[:20]) for each in modified if ".checkpoint" in each[20:]}
+        if versions[-1] - max(checkpoints, default=-1) > EXPIRED_MIN_ENTRIES < kept - versions[0]:
+            self.write_checkpoint(delta)
+            checkpoints.add(delta.version())
+        start = max((each for each in checkpoints if each <= kept), default=-1)
+        old = sorted(name for name in modified if name[:20].isdecimal() and int(name[:20]) < start)
+        remove_files(self.log, old)
+        return [self.log / name for name in old]
+
+    def write_checkpoint(self, delta: DeltaTable) -> None:
+        """Write a checkpoint of a version, durably."""
+        delta.create_checkpoint()
+        for path in self.log.glob("*checkpoint*"):
+            durable_files.sync_path(path)
+        durable_files.sync_path(self.log)
+
     def remove(self) -> None:
         """Remove the table, so that readers see all of it or nothing."""
         if isinstance(self.directory, ObjectPath):
@@ -149,6 +190,11 @@ class PublishedTable:
     def uri(self) -> str:
         """The location for `deltalake`."""
         return self.directory.absolute().as_uri()
+
+
+def retention_of(delta: DeltaTable, name: str) -> int:
+    """Return for how many seconds a table keeps what a property speaks of."""
+    return parse_duration(delta.metadata().configuration.get(name, "")) or KEEP_SECONDS
 
 
 def temporary_sibling(directory: Path) -> Path:
@@ -186,16 +232,17 @@ def files_of(delta: DeltaTable) -> list[PublishedFile]:
 
 def _features(delta: DeltaTable) -> list[checked_log.TableFinding]:
     protocol = delta.protocol()
-    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    features = sorted(named - FEATURES)
     metadata = delta.metadata()
-    features += sorted(metadata.configuration.keys() - CONFIGURATION.keys())
+    features += sorted(metadata.configuration.keys() - _FEED_OPTIONS.configuration.keys())
     if metadata.partition_columns:
         features.append("partitions")
-    is_plain = (protocol.min_reader_version, protocol.min_writer_version) == (
-        READER_VERSION,
-        WRITER_VERSION,
+    versions = (protocol.min_reader_version, protocol.min_writer_version)
+    is_ours = versions == (FEATURES_READER_VERSION, FEATURES_WRITER_VERSION) or (
+        versions in ((READER_VERSION, WRITER_VERSION), (READER_VERSION, FEED_WRITER_VERSION))
     )
-    if is_plain and not features:
+    if is_ours and not features:
         return []
     return [
         checked_log.TableFinding(

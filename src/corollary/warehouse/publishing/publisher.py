@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from corollary.core.program import Relation
+from corollary.core.table_options import TableOptions
 from corollary.data_class import dataclass
 from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
@@ -39,7 +40,7 @@ from corollary.warehouse.publishing.history import CopiesHistory, History
 from corollary.warehouse.publishing.publication import Publication, PublishedVersion
 from corollary.warehouse.publishing.published_files import PublishedFiles
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable
-from corollary.warehouse.publishing.table_directory import KEEP_SECONDS, TableDirectory
+from corollary.warehouse.publishing.table_directory import TableDirectory
 
 _PUBLISH_ATTEMPTS = 3
 """How often a publication is repeated when another writer made the next version first."""
@@ -68,13 +69,19 @@ class Publisher:
         root: the place of the warehouse.
         catalog: has its commits, and which version of each table shows which of them.
         counts: for each relation with copies, the one that has its counts.
+        options: those of tables that have others than the default ones.
     """
 
     def __init__(
-        self, root: Place, catalog: Catalog, counts: Mapping[str, Relation] | None = None
+        self,
+        root: Place,
+        catalog: Catalog,
+        counts: Mapping[str, Relation] | None = None,
+        options: Mapping[str, TableOptions] | None = None,
     ) -> None:
         self._catalog = catalog
         self._counts = counts or {}
+        self._options = options or {}
         self._tables = TableDirectory(root, catalog)
 
     def table_path(self, relation: str) -> Place:
@@ -125,11 +132,8 @@ class Publisher:
         self, relation: Relation, commit: Commit, history: History
     ) -> PublishedVersion | None:
         with self._tables.lock(relation.name) as target:
-            publication = Publication(
-                target, relation, commit, self._with_copies(history), self._catalog
-            )
+            publication = self._publication(target, relation, commit, history)
             recorded = self._catalog.published_versions().get(relation.name)
-            target.remove_torn_entry(recorded and recorded[1])
             if target.is_absent():
                 return publication.create()
             if recorded is not None and self._is_up_to_date(target, relation, *recorded):
@@ -144,7 +148,20 @@ class Publisher:
                 return None
             if shown.mark.columns != columns_digest(published_schema(relation)):
                 return publication.overwrite()
-            return publication.apply_changes(shown, start)
+            altered = None
+            if shown.mark.options != self._options_of(relation.name).digest:
+                altered = publication.alter(shown, start)
+                shown = self._inspect_ours(target, altered.version)
+            return publication.apply_changes(shown, start) or altered
+
+    def _publication(
+        self, target: PublishedTable, relation: Relation, commit: Commit, history: History
+    ) -> Publication:
+        options = self._options_of(relation.name)
+        return Publication(target, relation, commit, history, self._catalog, options=options)
+
+    def _options_of(self, relation: str) -> TableOptions:
+        return self._options.get(relation, TableOptions())
 
     def _is_up_to_date(
         self, target: PublishedTable, relation: Relation, commit: int, version: int
@@ -157,6 +174,7 @@ class Publisher:
             and newest.version == version
             and newest.mark is not None
             and newest.mark.columns == columns_digest(published_schema(relation))
+            and newest.mark.options == self._options_of(relation.name).digest
             and not self._check_commit(newest.mark)
             and not self._lag(relation.name, commit)
         )
@@ -173,9 +191,7 @@ class Publisher:
         """
         commit, history = self._commit(upto), self._with_copies(history)
         with self._tables.lock(relation.name) as target:
-            publication = Publication(
-                target, relation, commit, self._with_copies(history), self._catalog
-            )
+            publication = self._publication(target, relation, commit, history)
             if target.is_absent():
                 return publication.create()
             _, findings = target.inspect(None)
@@ -262,11 +278,12 @@ class Publisher:
 
     # --- removing ------------------------------------------------------------------------------
 
-    def clean(self, keep_seconds: float = KEEP_SECONDS) -> list[Place]:
-        """Remove files that no version has referenced for some time; return them.
+    def clean(self, keep_seconds: float | None = None) -> list[Place]:
+        """Remove what no version needs that is kept, and old entries of logs; return it.
 
         Args:
-            keep_seconds: how long readers may use a version that has been superseded.
+            keep_seconds: how long readers may use a version that has been superseded; by default
+                as long as its table says.
         """
         return self._tables.remove_unused(keep_seconds)
 

@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, flock
 
 from deltalake.exceptions import DeltaError
@@ -25,11 +25,10 @@ from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.places import Place, files_below, remove_files, remove_tree
 from corollary.warehouse.formats import delta_entries
 from corollary.warehouse.publishing.delta_schema import directory_name
-from corollary.warehouse.publishing.published_table import PublishedTable
+from corollary.warehouse.publishing.published_files import CHANGE_DATA_DIRECTORY
+from corollary.warehouse.publishing.published_table import PublishedTable, retention_of
 from corollary.warehouse.warehouse_catalog import TABLES_DIRECTORY
 
-KEEP_SECONDS = 3600.0
-"""How long the files of superseded versions stay by default."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _TORN_ENTRY = re.compile(rf"{delta_entries.LOG_DIRECTORY}/[^/]*\.json#[^/]*")
 
@@ -73,8 +72,8 @@ class TableDirectory:
         with self._locked(path.name, is_read=is_read):
             yield PublishedTable(path, self.warehouse, relation)
 
-    def remove_unused(self, keep_seconds: float) -> list[Place]:
-        """Remove files that no version has referenced for this long; return them."""
+    def remove_unused(self, keep_seconds: float | None) -> list[Place]:
+        """Remove files that no version has referenced for so long, and old entries of logs."""
         removed: list[Place] = []
         found: list[Place] = [*self.directory.iterdir()] if self.directory.is_dir() else []
         for path in sorted(found, key=lambda each: each.name):
@@ -115,8 +114,10 @@ class TableDirectory:
             os.close(handle)
 
 
-def clean_directory(directory: Place, warehouse: str, keep_seconds: float) -> list[Place]:
-    """Remove the files of a table that no reader needs; return them.
+def clean_directory(directory: Place, warehouse: str, keep_seconds: float | None) -> list[Place]:
+    """Remove the files of a table that no version needs that is kept, and old entries of its log.
+
+    Returns what it has removed. A version is kept for as long as is said here, or by the table.
 
     A directory with a dot in its name is left over from replacing or removing a whole table, and
     `….json#1` is what `deltalake` leaves when it is killed. A table that cannot be read stays.
@@ -124,40 +125,45 @@ def clean_directory(directory: Place, warehouse: str, keep_seconds: float) -> li
     if "." in directory.name:
         remove_tree(directory)
         return [directory]
-    since = time.time() - keep_seconds
     # Before the log is read: nobody references a file later that is not referenced then.
     found = {each.name: each.modified for each in files_below(directory)}
+    table = PublishedTable(directory, warehouse, "")
+    has_log = bool(delta_entries.list_versions(table.log))
+    now = time.time()
     try:
-        needed = _needed_files(directory, found, warehouse, since)
+        if keep_seconds is None and has_log:
+            keep_seconds = retention_of(table.open(), "delta.deletedFileRetentionDuration")
+        since = now - (keep_seconds or 0)
+        needed = _needed_files(table, found, since) if has_log else set()
     except (DeltaError, OSError, ValueError):
         return []
+    change_data = f"{CHANGE_DATA_DIRECTORY}/"
     removed = sorted(
         name
         for name, modified in found.items()
-        if (name.startswith(f"{warehouse}-") and name not in needed)
+        if (name.removeprefix(change_data).startswith(f"{warehouse}-") and name not in needed)
         or (_TORN_ENTRY.fullmatch(name) and modified < since)
     )
     for name in removed:
         fault.hit("during_gc")
         remove_files(directory, [name])
-    return [directory / name for name in removed]
+    cleaned = [directory / name for name in removed]
+    if has_log:
+        with suppress(DeltaError, ValueError):
+            cleaned += table.expire_log(now)
+    return cleaned
 
 
-def _needed_files(
-    directory: Place, found: Mapping[str, float], warehouse: str, since: float
-) -> set[str]:
-    """Return the files of the newest version, and those that were removed since a time."""
-    log = directory / delta_entries.LOG_DIRECTORY
-    versions = delta_entries.list_versions(log)
-    if not versions:
-        return set()
-    table = PublishedTable(directory, warehouse, "").open()
-    names = {uri.rpartition("/")[2] for uri in table.file_uris()}
-    for path in (delta_entries.entry_path(log, version) for version in versions):
+def _needed_files(table: PublishedTable, found: Mapping[str, float], since: float) -> set[str]:
+    """Return the files of the newest version, and those that versions since a time speak of."""
+    names = {uri.rpartition("/")[2] for uri in table.open().file_uris()}
+    log = table.log
+    for version in delta_entries.list_versions(log):
+        path = delta_entries.entry_path(log, version)
         if found.get(f"{log.name}/{path.name}", since) >= since:
             names |= {
-                each["remove"]["path"]
+                each[kind]["path"]
                 for each in delta_entries.read_actions(path)
-                if "remove" in each
+                for kind in each.keys() & {"remove", "cdc"}
             }
     return names

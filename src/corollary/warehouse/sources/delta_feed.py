@@ -10,17 +10,15 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from corollary.core.table_options import FEED_PROPERTY
 from corollary.warehouse.copies import row_difference
+from corollary.warehouse.files.durable_files import CHANGE_COLUMN, INSERT, POSTIMAGE
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, read_actions
 from corollary.warehouse.set_difference import distinct
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 
-FEED_OPTION = "delta.enableChangeDataFeed"
-"""The option of a table that has a feed."""
-CHANGE_TYPE = "_change_type"
-_ADDED = ("insert", "update_postimage")
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 """The types of columns in a feed that stand for others."""
 
@@ -36,7 +34,7 @@ def feed_bytes(path: Place, after: int, upto: int) -> int | None:
     total = 0
     try:
         configuration = DeltaTable(str(path), version=after).metadata().configuration or {}
-        if configuration.get(FEED_OPTION) != "true":
+        if configuration.get(FEED_PROPERTY) != "true":
             return None
         for version in range(after + 1, upto + 1):
             actions = read_actions(entry_path(path / LOG_DIRECTORY, version))
@@ -71,10 +69,9 @@ def read_feed(
     names = rows.column_names
     rows = rows.cast(pa.schema(list(zip(names, types, strict=True))))
     check_columns(rows.schema, name, expected)
-    is_added = pc.is_in(rows.column(CHANGE_TYPE), value_set=pa.array(_ADDED))
+    is_added = pc.is_in(rows.column(CHANGE_COLUMN), value_set=pa.array((INSERT, POSTIMAGE)))
     sides = (rows.filter(is_added), rows.filter(pc.invert(is_added)))
-    converted = [_converted(side, name, expected) for side in sides]
-    came, went = converted
+    came, went = (_converted(side, name, expected) for side in sides)
     if came is None or went is None:
         return None
     added, removed = row_difference(went, came)

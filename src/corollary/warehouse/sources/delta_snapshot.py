@@ -78,6 +78,18 @@ def read_snapshot(
     return found
 
 
+def arrow_schema(path: str) -> pa.Schema:
+    """Return the columns of the newest version of a local table.
+
+    Raises:
+        ValueError: there is no table, or it is damaged.
+    """
+    try:
+        return pa.schema(DeltaTable(path).schema().to_arrow())
+    except DeltaError as error:
+        raise ValueError(str(error)) from None
+
+
 def check_entries(path: Place, name: str, first: int, last: int, span: Span | None) -> None:
     """Raise (`C0955`) if the entry of one of these versions is truncated; missing ones are fine."""
     for version in range(first, last + 1):

@@ -263,7 +263,7 @@ def _is_read_by_arrow(type_: Type) -> bool:
     if type_.members:
         inner = [each for _, each in type_.members]
         return not type_.is_map and all(
-            each.kind is not Kind.FLOAT and _is_read_by_arrow(each) for each in inner
+            not each.stores_floats and _is_read_by_arrow(each) for each in inner
         )
     return type_.logical_kind in _ARROW_KINDS and type_.record is None
 
@@ -292,7 +292,7 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
         encoded = column.dictionary_encode()
         found, failures = from_json(encoded.dictionary.to_pylist(), type_)
         return None if failures else single_array(found).take(encoded.indices)
-    if type_.kind is Kind.FLOAT:
+    if type_.stores_floats:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
         return canonical_floats(column) if is_finite else None
     if type_.members and column.type != arrow_type(type_):  # other keys, which are not fields

@@ -75,9 +75,9 @@ def command(
         )
     values, names = _unique("value", value), _unique("rename", rename)
     with output.reporting(0.0) as console, open_warehouse(warehouse, console) as database:
+        from corollary.database.program.column_mapping import Alteration
         from corollary.database.program.loaded_program import read_programs
         from corollary.database.upkeep.alter import alter
-        from corollary.database.upkeep.column_mapping import Alteration
 
         alteration = Alteration(relation, add, values, names, drop)
         altered = alter(database, alteration, read_programs(program) if program else None)

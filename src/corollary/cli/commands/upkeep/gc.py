@@ -46,6 +46,8 @@ def command(
     longer kept: `query --at` and `changes` say so. The data itself stays as it is, and so do the
     keys of transactions, so that none is done twice.
 
+    Versions of published tables are kept for an hour, or as long as their options say.
+
     A writer that was taken for dead cannot commit any more, should it wake up. Others may read and
     commit meanwhile. Run it once a day, say, from a timer.
 

@@ -24,8 +24,9 @@ def command(warehouse: str, output: FormatOptions) -> None:
     """Show what a warehouse holds, and its condition.
 
     Shows the commits that are kept, how old the index is (opening goes through all changes since),
-    what is on the disk, the relations and their sizes, how far published tables lag behind, when
-    sources were last read, alerts that wait, and who is writing. Nothing but the catalog is read.
+    what is on the disk, the relations and their sizes, how far published tables lag behind, and
+    whether by more than their target, when sources were last read, alerts that wait, and who is
+    writing. Nothing but the catalog is read.
 
     \b
       corollary status warehouse
@@ -39,6 +40,7 @@ def command(warehouse: str, output: FormatOptions) -> None:
 
 
 def _lines(state: "Status") -> Iterator[str]:
+    from corollary.core.table_options import describe_options
     from corollary.database.upkeep.status import format_time
 
     if state.latest is None:
@@ -63,10 +65,17 @@ def _lines(state: "Status") -> Iterator[str]:
     ]
     yield from _table(("relation", "kind", "tuples"), relations)
     tables = [
-        (each.relation, f"commit {each.commit}" if each.commit else "nothing yet", _lag(each))
+        (
+            each.relation,
+            f"commit {each.commit}" if each.commit else "nothing yet",
+            _lag(each),
+            describe_options(each.options),
+        )
         for each in state.tables
     ]
-    yield from _table(("table", "shows", "lag"), tables)
+    header = ("table", "shows", "lag", "options")
+    columns = 4 if any(each.options for each in state.tables) else 3
+    yield from _table(header[:columns], [each[:columns] for each in tables])
     sources = [
         (each.name, format_time(each.read), f"commit {each.commit}") for each in state.sources
     ]
@@ -91,7 +100,9 @@ def _outbox(state: "Status") -> str:
 def _lag(table: "TableState") -> str:
     if not table.is_output:
         return "no longer published"
-    return counted(table.lag, "commit") if table.lag else "none"
+    since = "" if table.seconds is None else f", {table.seconds:,.0f} s"
+    late = ", late" if table.is_late else ""
+    return f"{counted(table.lag, 'commit')}{since}{late}" if table.lag else "none"
 
 
 def _index(state: "Status") -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import NUMPY_TYPES, fixed_array, fixed_values, null_mask
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.storage.table import Table
@@ -77,7 +77,7 @@ def arrow_table(
 
 def _values(codes: Codes, type_: Type, dictionary: Dictionary) -> pa.Array:
     domain = dictionary.domain(type_)
-    if type_.kind is Kind.SYMBOL:
+    if type_.stores_texts:
         return _texts(codes, type_.stored, dictionary)
     if isinstance(domain, DecimalDomain) and type_.is_long_decimal:
         stored = domain.decode_arrow(codes, HUGEINT_BYTES)
@@ -117,12 +117,12 @@ def encode_columns(
 def encode_array(array: pa.Array, type_: Type, dictionary: Dictionary) -> Codes:
     """Return the codes of values that DuckDB has computed."""
     type_ = type_.stored
-    if type_.kind is Kind.SYMBOL:
+    if type_.stores_texts:
         return dictionary.encode_arrow(pa.chunked_array([array]), type_)
     domain = dictionary.domain(type_)
     if isinstance(domain, DecimalDomain) and pa.types.is_decimal(array.type):
         return domain.encode_arrow(array)
     values = fixed_values(array, NUMPY_TYPES[array.type])
-    if type_.kind is Kind.FLOAT:
+    if type_.stores_floats:
         values = native.canonical_floats(values)
     return dictionary.encode(values, null_mask(array), type_)

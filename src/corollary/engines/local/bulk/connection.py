@@ -38,7 +38,7 @@ _given_bytes: int | None = None
 
 
 def bound_memory(most: int) -> None:
-    """Let the queries of this process take so many bytes at most; before the first of them."""
+    """Let the queries of this process take at most some bytes; call it before the first one."""
     global _given_bytes  # noqa: PLW0603 - the database is one for the process, too
     _given_bytes = most
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from math import prod
 
-from corollary.core.cardinality import fan_out
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.logic import Condition, Constant, Expression, Functor, Variable
 from corollary.core.pipeline import Compute, Filter, Pipeline, Probe
+from corollary.core.statistics import fan_out
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.pipelines import live_variables
 from corollary.engines.local.storage.table import Table

@@ -22,7 +22,7 @@ ESTIMATE_MIN_TUPLES = 1 << 10
 
 
 BULK_MAX_READ_RATIO = 16
-"""DuckDB may read so many tuples for each row that flows through a pipeline: it takes a few
+"""DuckDB may read this many tuples for each row that flows through a pipeline: it takes a few
 nanoseconds to read one, some hundred to probe for one."""
 
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from corollary.core import logic
-from corollary.core.pipeline import Compute, Filter, Pipeline, Probe, Reference
+from corollary.core.pipeline import Compute, Filter, Pipeline
 from corollary.core.plans import Loop
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Type
@@ -33,7 +33,7 @@ from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.linear_loops import (
     LoopTargets,
     find_targets,
-    without_rank,
+    row_steps,
     write_rounds,
 )
 from corollary.engines.local.evaluation.pipelines import RunContext
@@ -253,21 +253,11 @@ class _Lines:
 
     def made(self) -> list[str] | None:
         """Return the lines, or None if the pipeline does anything else."""
-        pipeline, targets = self._pipeline, self._targets
-        lead, *stages = pipeline.stages
-        if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
+        found = row_steps(self._pipeline, self._targets)
+        if found is None:
             return None
-        if lead.source != Reference(targets.delta, State.ADDED):
-            return None
-        slots, head = lead.slots, pipeline.head
-        if targets.is_ranked:
-            ranked = without_rank(stages, slots[-1], head, targets.known)
-            if ranked is None:
-                return None
-            stages, slots, head = ranked, slots[:-1], head[:-1]
+        stages, slots, head = found
         names = [slot.name for slot in slots if isinstance(slot, logic.Variable)]
-        if len(set(names)) < len(slots):
-            return None
         self._names = {name: f"v{at}" for at, name in enumerate(names)}
         lines, depth = [f"{''.join(f'v{at}, ' for at in range(len(names)))}= rows[at]"], 0
         try:

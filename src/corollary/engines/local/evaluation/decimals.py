@@ -1,6 +1,6 @@
 """Arithmetic of decimals: exact, with 64-bit integers wherever these are enough.
 
-The integers behind decimals are an array of int64 or, where one does not fit, of Python's integers;
+The integers of decimals are an array of int64 or, where one does not fit, of Python's integers;
 so are results. NumPy's operators compute with both, only the latter are slow. Rows are told apart
 by the size of what they compute: a few large values do not slow down the others.
 """
@@ -166,7 +166,7 @@ def _split(
 
 
 def align(operands: list[Operand], scale: int) -> list[NativeArray]:
-    """Return the integers behind decimals in one scale."""
+    """Return the integers of decimals in one scale."""
     return [rescale(values, scale - type_.scale) for values, type_ in operands]
 
 

@@ -18,7 +18,7 @@ from corollary.core import logic
 from corollary.core.functors import catalog, conversions
 from corollary.core.functors.lambdas import is_parameter
 from corollary.core.logic import type_of
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.value_vector import (
@@ -185,7 +185,7 @@ def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
             nulls = union_masks(nulls, mask)
         else:
             faults += ((mask, reason),)
-    if type_.kind is Kind.FLOAT:
+    if type_.stores_floats:
         values = native.canonical_floats(values)
     return ValueVector(values, type_, nulls, faults)
 

@@ -27,7 +27,7 @@ SORTED_MIN_ROWS = 1 << 14
 """The minimum number of rows that are deduplicated by sorting."""
 
 SAMPLE_ROWS, SAMPLE_DUPLICATES = 1 << 15, 4
-"""So many of the first rows have to be so many times as many as the different ones."""
+"""How many of the first rows are counted, and how many times the different ones they have to be."""
 
 CONSTANT_BLOCK_ROWS = 64
 """A constant operand keeps an array of this length, to be sliced for frames with few rows."""

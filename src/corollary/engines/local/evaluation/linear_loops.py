@@ -160,20 +160,10 @@ def _drops_last_column(pipeline: Pipeline, source: str) -> bool:
 
 def _successors(pipeline: Pipeline, linear: LoopTargets) -> tuple[int, Pipeline] | None:
     """Return the column that a pipeline changes, and a pipeline of its old and new values."""
-    lead, *rest = pipeline.stages
-    if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
+    found = row_steps(pipeline, linear)
+    if found is None:
         return None
-    if lead.source != Reference(linear.delta, State.ADDED):
-        return None
-    slots, head = lead.slots, pipeline.head
-    if linear.is_ranked:
-        stages = without_rank(rest, slots[-1], head, linear.known)
-        if stages is None:
-            return None
-        rest, slots, head = stages, slots[:-1], head[:-1]
-    names = [slot.name for slot in slots if isinstance(slot, Variable)]
-    if len(set(names)) < len(slots):
-        return None
+    rest, slots, head = found
     changed = [at for at, slot in enumerate(slots) if slot != head[at]]
     if len(changed) != 1 or not rest:
         return None
@@ -245,7 +235,30 @@ def write_rounds(
         tables[name].clear()
 
 
-def without_rank(
+def row_steps(
+    pipeline: Pipeline, targets: LoopTargets
+) -> tuple[Sequence[Stage], tuple[Slot, ...], tuple[Variable | Constant, ...]] | None:
+    """Return what a pipeline does to each tuple of a round, without the rank.
+
+    These are the stages after the one that reads the tuple, its slots, which are different, and the
+    head; None if the pipeline reads anything else first.
+    """
+    lead, *stages = pipeline.stages
+    if not isinstance(lead, Probe) or lead.bound or pipeline.is_bag or pipeline.is_lenient:
+        return None
+    if lead.source != Reference(targets.delta, State.ADDED):
+        return None
+    slots, head = lead.slots, pipeline.head
+    if targets.is_ranked:
+        others = _without_rank(stages, slots[-1], head, targets.known)
+        if others is None:
+            return None
+        stages, slots, head = others, slots[:-1], head[:-1]
+    names = [slot.name for slot in slots if isinstance(slot, Variable)]
+    return None if len(set(names)) < len(slots) else (stages, slots, head)
+
+
+def _without_rank(
     stages: Sequence[Stage], rank: Slot, head: tuple[Variable | Constant, ...], known: str
 ) -> list[Stage] | None:
     """Return stages without the ones that add 1 to the rank and that exclude known tuples."""

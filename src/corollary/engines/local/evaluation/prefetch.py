@@ -22,10 +22,10 @@ UPCOMING_MAX_PIPELINES = 64
 """No more pipelines that run next look ahead for one request."""
 
 EXPECTED_MAX_TUPLES = 1 << 15
-"""Fetching so many tuples takes about as long as a request that fetches none."""
+"""Fetching this many tuples takes about as long as a request that fetches none."""
 
 SELECTIVE_RATIO = 4
-"""A relation with so many times fewer tuples than it is asked for drops most rows."""
+"""A relation with this many times fewer tuples than it is asked for drops most rows."""
 
 
 class Prefetch:

@@ -418,7 +418,7 @@ class _Comparison:
         border = words[at[ends - starts >= most]]
         if not len(border):
             return words
-        # Each layer has given so many: of all of them, others are the first ones.
+        # Each layer has given `most`: of all of them, others are the first ones.
         nearest = (np.maximum(starts, at), ends) if is_last else (starts, np.minimum(ends, at + 1))
         words = words[_spans(*nearest)]
         return sort_distinct(np.concatenate([words, self._with_peers(border, layers)]))

@@ -28,7 +28,7 @@ from corollary.core.engine import check_deadline
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import Accumulator, OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.states import State
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.core.windows import sees_rows_before, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
@@ -178,7 +178,7 @@ class Arranged:
 
     Attributes:
         order: the columns of the body in the order of the arrangement.
-        length: of so many columns, partition and first ones of the order, values are in order.
+        length: how many columns, partition and first ones of the order, have their values in order.
         is_whole: whether these are all columns of the order.
         is_descending: whether the order descends.
         has_ordered_rows: whether the codes of all columns are in the order of their values.
@@ -602,7 +602,7 @@ def _sum(
     """Return the sum of each frame, and the mask of those too large for the type."""
     codes, source = rows.column(at), rows.types[at]
     values = rows.dictionary.decode(codes, source)
-    if source.kind is Kind.FLOAT:
+    if source.stores_floats:
         return _sum_floats(np.where(codes != 0, values, 0.0), first, last), None
     values = np.where(codes != 0, values, np.zeros(1, values.dtype))
     before = rows.total_before("sum", at)

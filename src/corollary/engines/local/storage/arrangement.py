@@ -164,7 +164,7 @@ class Arrangement:
         return [*layers, *map(Layer, self.added)]
 
     def _is_purged(self, removed: int) -> bool:
-        """Whether so many tuples have been removed that the others are better kept apart."""
+        """Whether enough tuples have been removed for the others to be better kept apart."""
         if not removed or not all(run.is_here for run in self.runs):
             return False
         return PURGE_SHARE * (len(self.tombstones) + removed) > sum(map(len, self.runs))

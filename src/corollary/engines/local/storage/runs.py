@@ -135,7 +135,7 @@ def _wide_ranges(
 ) -> tuple[Codes, Codes]:
     """Return the slices of sorted words of bytes from low to high ones, by their first bytes.
 
-    Low and high ones have the same first columns, so many, and differ in nothing else.
+    Low and high ones have the same number of first columns, and differ in nothing else.
     """
     leads = leads_of(words)
     first, last = leads.searchsorted(leads_of(low)), leads.searchsorted(leads_of(high), "right")

@@ -9,7 +9,7 @@ from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
 
 MANY_TIES = 16
-"""If more than one in so many words has the first bits of another, eight bytes are compared."""
+"""If more than one of this many words has the first bits of another, eight bytes are compared."""
 
 
 def is_sorted(keys: npt.NDArray[np.integer[Any]]) -> bool:

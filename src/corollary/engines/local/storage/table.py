@@ -36,7 +36,7 @@ BITMAP_MAX_BITS = 27
 """The maximum width of tuples in a table with a bitmap."""
 
 BITMAP_BITS_PER_LOOKUP, BITMAP_BITS_PER_TUPLE = 256, 64
-"""A bitmap is built only if it has at most so many bits for each lookup so far, and each tuple."""
+"""A bitmap has at most this many bits for each lookup so far, and for each tuple."""
 
 DEFERRED_MIN_TUPLES, DEFERRED_FRACTION = 1 << 12, 4
 """An order that was not read while more tuples than this, and this fraction, changed is dropped."""

@@ -42,7 +42,7 @@ class Dictionary:
             self.domain(Type(kind, scale=scale)).restore(header, blocks)
 
     def release(self) -> None:
-        """Let go of what is kept only for the next slice of a large table."""
+        """Forget what is kept only for the next slice of a large table."""
         for each in self._domains.values():
             if isinstance(each, SymbolDomain):
                 each.release()

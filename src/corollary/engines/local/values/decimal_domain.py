@@ -27,7 +27,7 @@ SIGN = np.uint64(1 << 63)
 
 
 class DecimalDomain(NumericDomain):
-    """The integers behind decimals of one scale.
+    """The integers of decimals of one scale.
 
     Those that do not fit 64 bits are interned as *keys* of 16 bytes, which are in their order.
     """

@@ -85,7 +85,7 @@ def scatter_values(values: Values, mask: npt.NDArray[np.bool_]) -> Values:
 
 def canonical_floats(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return floats with a single NaN and without -0.0, so that equal values have equal bits."""
-    with np.errstate(invalid="ignore"):  # what is behind a null may be any bits
+    with np.errstate(invalid="ignore"):  # a null may have any bits
         result = values + 0.0  # -0.0 + 0.0 is 0.0
     result[np.isnan(result)] = np.nan
     return result
@@ -191,7 +191,7 @@ def to_arrow(values: Any, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> p
 
 
 def partition_keys(values: Values, nulls: npt.NDArray[np.bool_] | None) -> Keys:
-    """Return the integer behind each value, the bits of a float, the CRC-32 of a text; null is 0.
+    """Return the integer of each value, the bits of a float, the CRC-32 of a text; null is 0.
 
     They are the same in every process. Equal values have equal keys, different ones nearly always
     different ones.

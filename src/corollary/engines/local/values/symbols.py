@@ -42,7 +42,7 @@ HASH_ALL_RATIO = 8
 """Arrow hashes all known texts if there are at most this many for each one to be found."""
 
 LATEST_MIN_TEXTS = 1 << 16
-"""The codes of a dictionary of so many texts are kept for the next slice of its column."""
+"""The codes of a dictionary of this many texts are kept for the next slice of its column."""
 
 LOAD_ALL_SEARCH_RATIO = 64
 """All stored strings are loaded once one in this many has been searched for by value."""
@@ -100,7 +100,7 @@ class SymbolDomain:
         return np.array([cache[value] for value in values], np.int64)
 
     def _is_few(self, count: int) -> bool:
-        """Whether so many texts are looked up one by one: more of them if a file has many."""
+        """Whether `count` texts are looked up one by one: more of them if a file has many."""
         is_searched = count * LOAD_ALL_SEARCH_RATIO <= self._stored_count
         return count <= FEW_TEXTS or (is_searched and count <= SEARCHED_TEXTS_MAX)
 
@@ -174,7 +174,7 @@ class SymbolDomain:
         return self._latest[1]
 
     def release(self) -> None:
-        """Let go of the latest dictionary."""
+        """Forget the latest dictionary."""
         self._latest = None
 
     def _encode_distinct(self, texts: pa.Array) -> Codes:

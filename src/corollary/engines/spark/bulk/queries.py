@@ -95,7 +95,7 @@ class SparkQueries:
             query: of one step, or several.
             tables: what it reads.
             results: for each step what writes its tuples.
-            seconds: after so many its jobs are cancelled, and it fails.
+            seconds: after them its jobs are cancelled, and it fails.
             semi_joins: for each pipeline how some of the tables are read.
 
         Returns:

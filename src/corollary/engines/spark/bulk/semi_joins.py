@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KEY = "key"
 
 SEMI_JOIN_RATIO = 4
-"""The column has so many times as many values as tuples lead; else the relation is read whole."""
+"""The column has this many times as many values as tuples lead; else the relation is read whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -407,7 +407,7 @@ class SparkSteps:
         return found
 
     def _is_selective(self, source: Reference, values: int, join: SemiJoin) -> bool:
-        """Whether the column of a semi-join has so many values, and partitions, or gets them."""
+        """Whether the column of a semi-join has enough values, and partitions, or gets them."""
         contents = contents_in(self._tables[source.relation], source.state)
         if contents is None:
             return False

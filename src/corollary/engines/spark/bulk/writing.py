@@ -116,7 +116,7 @@ class WritePartitions:
         partitioning: which partition a row belongs to.
         reduce: how rows that differ in their last column only become one.
         known: what is left out.
-        inline_max: up to so many tuples are returned as well.
+        inline_max: the maximum number of tuples that are returned as well.
     """
 
     root: str

@@ -56,13 +56,13 @@ from corollary.engines.spark.relation.staged_change import (
 from corollary.engines.spark.runs import PartitionedRun
 
 INTERNED_BITS = 24
-"""The codes of texts and floats that pass get so many bits in words, more once these are used."""
+"""The codes of texts and floats that pass get this many bits in words, more once these are used."""
 
 WIDER_BITS = 6
-"""They get so many more bits when they need more."""
+"""They get this many more bits when they need more."""
 
 ROOM_BITS = 2
-"""The codes of texts have room for so many bits more than they need, so that it lasts."""
+"""The codes of texts have room for this many bits more than they need, so that it lasts."""
 
 ALL_CODES_BITS = 63
 """The width of a column whose integers may be interned."""

@@ -25,16 +25,16 @@ from corollary.engines.spark.relation.partitioning import (
 )
 
 FOLD_DIVISOR = 4
-"""A partition whose changes have as many tuples as one in so many of its base is written anew."""
+"""A partition is written anew if its changes have one tuple for this many of its base."""
 
 FOLD_MIN_TUPLES = 1 << 13
 """Fewer tuples of changes than this are no reason to do so: a base has a block at least."""
 
 MERGE_MIN_FILES = 16
-"""Of so many files of changes, the later ones become one…"""
+"""From this number of files of changes on, the later ones become one…"""
 
 MERGE_RATIO = 2
-"""…as long as a file has at most so many times the tuples of all after it."""
+"""…as long as a file has at most this many times the tuples of all after it."""
 
 ColumnRanges = tuple[CodeRange | None, ...]
 """For each column the codes of its integers, None where a value has no code of its own."""
@@ -202,7 +202,7 @@ class PartitionSet:
     Attributes:
         orders: the orders of the index files; all begin with the lead.
         heavy: the values of the lead whose tuples are in all partitions.
-        examined: a partition of so many tuples was found to have no other heavy values.
+        examined: the tuples of a partition that was found to have no other heavy values.
         known: figures, perhaps of an earlier version.
     """
 

@@ -127,5 +127,5 @@ class RemoteTuples:
 
 
 def is_distributed(tuples: int) -> bool:
-    """Return whether so many tuples are not collected on the driver."""
+    """Return whether this number of tuples is too large to be collected on the driver."""
     return tuples >= DISTRIBUTED_MIN_TUPLES

@@ -35,7 +35,7 @@ MANIFEST = "partitions.json"
 """The file of an index that describes partitioned relations."""
 
 REWRITE_DIVISOR = 4
-"""When one in so many partitions is another, all relations are described anew."""
+"""When one of this many partitions is another, all relations are described anew."""
 
 
 class Manifest:

@@ -51,7 +51,7 @@ LEAD_MAX_TUPLES = 2
 """If no more tuples agree in the first column on average, it is enough to look these up."""
 
 ASKED_MAX = 1 << 20
-"""A partition is opened anew after so many keys: those that it has not are in its dictionary."""
+"""A partition is opened anew after this many keys: its dictionary keeps those that it lacks."""
 
 STORED_NAME = "tuples"
 """The relation of every index: files stay valid when a relation gets another name."""

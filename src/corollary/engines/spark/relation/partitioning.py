@@ -5,7 +5,7 @@ value, so that there are 2^k partitions, and one more bit splits each in two. Va
 tuples have, the *heavy* ones, would fill single partitions: the mix of the value and those of other
 columns spreads their tuples over all of them.
 
-    key(v)        the integer behind v, the bits of a float, the CRC-32 of a text; 0 for null
+    key(v)        the integer of v, the bits of a float, the CRC-32 of a text; 0 for null
     mix(a)        a · 0x9E3779B97F4A7C15 modulo 2^64
     mix(a, b)     mix(mix(a) xor (mix(a) shifted right by 32) xor b)
 
@@ -30,28 +30,28 @@ from corollary.data_class import dataclass
 from corollary.engines.local.values import native
 
 PARTITION_TUPLES = 1 << 21
-"""A partition should have about so many tuples."""
+"""A partition should have about this many tuples."""
 
 SPREAD_TUPLES = 1 << 19
 """Relations are not divided further for the sake of tasks: each partition costs every job."""
 
 SPREAD_PARTITIONS = 256
-"""A relation that is large enough has so many partitions: many tasks may share it."""
+"""A relation that is large enough has this many partitions: many tasks may share it."""
 
 LEAST_PARTITIONS = 8
-"""A small relation has so many partitions; its tuples are in one file as long as it is small."""
+"""A small relation has this many partitions; its tuples are in one file as long as it is small."""
 
 PARTITIONS_MAX_BITS = 16
 """There are at most 2 to the power of this many partitions of one lead."""
 
 SPLIT_RATIO = 2
-"""A relation whose partitions have so many times as many tuples gets more of them."""
+"""A relation whose partitions are this many times as large as that gets more of them."""
 
 SKEW_RATIO = 2
-"""A partition with more than so many times the mean of tuples may have heavy values."""
+"""A partition of more than this many times the mean size may have heavy values."""
 
 HEAVY_DIVISOR = 4
-"""A value is heavy if it has more tuples than one in so many of those of a partition."""
+"""A value is heavy if it has more than one of this many tuples of a partition."""
 
 HEAVY_MAX_VALUES = 1 << 10
 """The maximum number of heavy values of a lead."""
@@ -82,7 +82,7 @@ def power_of_two(count: int) -> int:
 
 
 def needs_more_partitions(tuples: int, count: int) -> bool:
-    """Whether there should be more partitions for so many tuples."""
+    """Whether there should be more partitions for this number of tuples."""
     return partition_count(tuples) > SPLIT_RATIO * count
 
 
@@ -106,7 +106,7 @@ def partition_of(column: pa.ChunkedArray, type_: Type, count: int) -> npt.NDArra
     """Return the partition of each value of a column, the same in every process; null is in 0.
 
     It is the first k bits of `key * 0x9E3779B97F4A7C15`, modulo 2^64, where the key is the integer
-    behind a value, the bits of a float, or the CRC-32 of a text.
+    of a value, the bits of a float, or the CRC-32 of a text.
     """
     return native.place_keys(column_keys(column, type_), count)
 

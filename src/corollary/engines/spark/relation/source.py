@@ -45,7 +45,7 @@ Rows = npt.NDArray[np.int64]
 """Positions of rows of a table."""
 
 BUILD_MIN_TUPLES = 1 << 16
-"""Tasks write the files of a change from so many tuples on; the driver writes those of fewer."""
+"""Tasks write the files of a change of at least this size; the driver writes smaller ones."""
 
 TITLE_MAX_NAMES = 8
 """The title of a job names no more relations."""
@@ -354,7 +354,7 @@ class PartitionSource:
 def fold_together(sources: Sequence[PartitionSource]) -> list[PartitionedFiles]:
     """Write partitions anew that have many changes, or merge these; return the files of each.
 
-    All of that is one job; where partitions have too many tuples for it, that is mended before.
+    All of that is one job; where partitions have too many tuples for it, that is fixed before.
     """
     balanced = [PartitionSource(each.balanced(), each.jobs) for each in sources]
     due = [(at, task) for at, each in enumerate(balanced) for task in each.due_folds]

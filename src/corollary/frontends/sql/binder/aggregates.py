@@ -14,16 +14,18 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted, literal_text, numeric
 from corollary.frontends.sql.binder.session import BindingSession
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     NUMBER_DIGITS,
-    amount_of,
     as_known,
     column_type,
-    convert,
     integer,
-    interval_of,
     is_untyped,
     sized,
+)
+from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
+    convert,
+    interval_of,
     to_decimal,
 )
 from corollary.frontends.sql.binder.values.intervals import scaled

@@ -20,7 +20,8 @@ from corollary.frontends.sql.binder.select import (
     ordered_terms,
 )
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession, UnknownTypes
-from corollary.frontends.sql.binder.values.conversions import common_type, convert
+from corollary.frontends.sql.binder.values.common_types import common_type
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.operators import mismatch
 from corollary.frontends.sql.binder.widening import finished, with_types, wrapped
 from corollary.frontends.sql.catalog import SqlCatalog
@@ -307,6 +308,10 @@ def bind_query(
     Raises:
         InputError: something in it is unknown or refused; with its place.
     """
+    if catalog.functions:
+        from corollary.frontends.sql.statements.functions import inline_functions
+
+        tree = inline_functions(tree, catalog.functions, file)
     session = binding_session(file, catalog, parameters or {}, takes_rows=takes_rows)
     return bind_tree(tree, session, finish)
 

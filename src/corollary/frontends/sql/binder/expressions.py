@@ -29,7 +29,8 @@ from corollary.frontends.sql.binder.special_calls import (
     negative_literal,
 )
 from corollary.frontends.sql.binder.values import literals
-from corollary.frontends.sql.binder.values.conversions import common_type, convert, is_untyped
+from corollary.frontends.sql.binder.values.common_types import common_type, is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.intervals import combine, interval_literal
 from corollary.frontends.sql.binder.values.operators import (
     aligned,

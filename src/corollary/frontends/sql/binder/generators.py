@@ -35,6 +35,21 @@ def is_generator(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Anonymous) and name_of(node).removesuffix("_outer") in _GENERATORS
 
 
+def outer_generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
+    """Return the query of a generator that stands alone; with `_outer`, it is never empty."""
+    query, names = generated(call, session)
+    if not name_of(call).endswith("_outer"):
+        return query, names
+    one = exp.Subquery(this=exp.Select(expressions=[exp.alias_(exp.Literal.number(1), _name("•"))]))
+    alias = exp.TableAlias(this=_name(_GENERATED), columns=list(map(_name, names)))
+    select = exp.Select(
+        expressions=[exp.Column(this=exp.Star(), table=_name(_GENERATED))],
+        from_=exp.From(this=one),
+        joins=[exp.Join(this=exp.Lateral(this=query, alias=alias), side="LEFT", on=exp.true())],
+    )
+    return exp.Subquery(this=select), names
+
+
 def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquery, list[str]]:
     """Return the query of a generator, and the names of its columns."""
     name, parts = name_of(call).removesuffix("_outer"), call.expressions
@@ -143,7 +158,8 @@ def _join(
     select: exp.Select, call: exp.Anonymous, alias: exp.TableAlias, session: BindingSession
 ) -> list[str]:
     """Join a generator to the sources of a SELECT, and return the known names of its columns."""
-    query, names = generated(call, session)
+    is_alone = select.args.get("from_") is None
+    query, names = (outer_generated if is_alone else generated)(call, session)
     columns = [each.name for each in alias.args.get("columns") or []]
     if columns and names and len(columns) != len(names):
         message = f"`{name_of(call)}` has {len(names)} columns, but {len(columns)} names here."
@@ -151,7 +167,7 @@ def _join(
     names = columns or names
     alias.set("columns", list(map(_name, names)))
     query.meta.update(call.meta)
-    if select.args.get("from_") is None:
+    if is_alone:
         query.set("alias", alias)
         select.set("from_", exp.From(this=query))
         return names

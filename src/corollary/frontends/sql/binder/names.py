@@ -12,7 +12,8 @@ from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.functions.map_functions import value_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
 from corollary.frontends.sql.binder.session import type_name
-from corollary.frontends.sql.binder.values.conversions import call, constant, field
+from corollary.frontends.sql.binder.values.common_types import call, constant
+from corollary.frontends.sql.binder.values.conversions import field
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import ColumnReference, Expression
 

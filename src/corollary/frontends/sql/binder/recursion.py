@@ -17,7 +17,7 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.sources import renamed_columns
-from corollary.frontends.sql.binder.values.conversions import wider
+from corollary.frontends.sql.binder.values.common_types import wider
 from corollary.frontends.sql.binder.widening import with_types, without_untyped
 from corollary.frontends.sql.query_tree import (
     Query,

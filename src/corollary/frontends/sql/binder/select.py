@@ -20,7 +20,7 @@ from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
 from corollary.frontends.sql.binder.time_windows import without_time_windows
-from corollary.frontends.sql.binder.values.conversions import column_type, integer
+from corollary.frontends.sql.binder.values.common_types import column_type, integer
 from corollary.frontends.sql.binder.values.operators import check_comparable
 from corollary.frontends.sql.binder.windows import (
     chosen_by_windows,
@@ -103,7 +103,9 @@ class GroupReader:
         for name in ("rollup", "cube", "grouping_sets"):
             for part in node.args.get(name) or []:
                 is_plain = False
-                if part.expressions:
+                if name == "grouping_sets":  # GROUP BY a, b GROUPING SETS ((a), (b))
+                    choices = [self._sets(part)]
+                elif part.expressions:
                     choices.append(self._sets(part))
                 else:  # GROUP BY a, b WITH ROLLUP
                     singles = [choice[0] for choice in choices]
@@ -228,6 +230,9 @@ CLAUSES = (
 )
 """The parts of a SELECT that are known; the last four are read by the query around it."""
 
+PLACING = ("sort", "cluster", "distribute")
+"""The parts that say where Spark puts rows, which have no place here; nor have hints an effect."""
+
 OrderTerm = tuple[int, bool, bool]
 """A column, whether descending, whether nulls come first."""
 
@@ -256,7 +261,7 @@ def bind_select(
     """Return a block; `around` is its scope before its sources are known."""
     node, order = without_time_windows(node, order, session)
     node = without_generators(node, session)
-    session.check(node, *CLAUSES)
+    session.check(node, *CLAUSES, *PLACING, "hint")
     source, scope = SourceBinder(session, around, read_query).bind_from(node)
     return _SelectBinder(node, session, scope).bind(source, order)
 
@@ -293,6 +298,12 @@ class _SelectBinder:
             "having", "HAVING", replace(named, clause="HAVING", with_windows=False)
         )
         qualify = self._condition("qualify", "QUALIFY", replace(named, clause="QUALIFY"))
+        shown = {column.name.lower() for column, _ in columns}
+        for clause in filter(None, map(self.node.args.get, PLACING)):
+            for term in clause.expressions:
+                node = term.this if isinstance(term, exp.Ordered) else term
+                if not (isinstance(node, exp.Column) and node.sql().lower() in shown):
+                    named.bind(node)
         width = len(columns)
         distinct = self.node.args.get("distinct")
         is_distinct = distinct is not None and distinct.args.get("on") is None

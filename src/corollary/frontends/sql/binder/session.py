@@ -28,13 +28,9 @@ UNTYPED = replace(SYMBOL, nullable=True, precision=-1)
 """The type of the literal `NULL` before its context gives it one."""
 
 _CLAUSES = {
-    "hint": ("A hint", "leave it out: the order of joins is chosen by cost"),
     "sample": ("TABLESAMPLE", "choose rows by a condition on a column"),
     "version": ("VERSION AS OF", "ask for a commit where the whole statement is asked"),
     "when": ("TIMESTAMP AS OF", "ask for a time where the whole statement is asked"),
-    "sort": ("SORT BY", "write ORDER BY"),
-    "cluster": ("CLUSTER BY", "leave it out: rows have no place"),
-    "distribute": ("DISTRIBUTE BY", "leave it out: rows have no place"),
     "locks": ("FOR UPDATE", "leave it out: a statement reads one state"),
     "into": ("SELECT INTO", "create a view, or insert the rows"),
     "match": ("MATCH_RECOGNIZE", "join the rows that follow each other"),

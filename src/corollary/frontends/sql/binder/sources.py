@@ -12,12 +12,13 @@ from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
-from corollary.frontends.sql.binder.generators import NUMBERS, generated, is_generator
+from corollary.frontends.sql.binder.generators import NUMBERS, is_generator, outer_generated
 from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.binder.pivots import without_pivots
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
 from corollary.frontends.sql.binder.session import BindingSession
-from corollary.frontends.sql.binder.values.conversions import common_type, convert, integer
+from corollary.frontends.sql.binder.values.common_types import column_type, common_type, integer
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.operators import compare, connect, mismatch
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
@@ -29,6 +30,7 @@ from corollary.frontends.sql.query_tree import (
     QueryColumn,
     RangeSource,
     RecursiveSource,
+    Select,
     Source,
     SubquerySource,
     TableSource,
@@ -96,19 +98,27 @@ class SourceBinder:
         if alias is None:
             return source, scope
         self.session.check(alias, "this", "columns")
-        if isinstance(source, JoinedSource):
-            note = "give an alias to each of the joined tables"
-            raise self.session.error("C1310", "A join in parentheses has no alias.", alias, note)
-        columns = tuple(QueryColumn(c.name, c.expression.type) for c in scope.visible)
-        renamed = self._renamed(columns, alias)
-        return source, source_scope(alias.name, source.number, renamed, self.around)
+        columns = self._renamed(
+            tuple(QueryColumn(c.name, column_type(c.expression)) for c in scope.visible), alias
+        )
+        pairs = tuple(
+            (column, each.expression) for column, each in zip(columns, scope.visible, strict=True)
+        )
+        query, number = (
+            Select(pairs, source, span=self.session.span(node)),
+            self.session.next_source(),
+        )
+        return (
+            SubquerySource(number, query, columns, span=query.span),
+            source_scope(alias.name, number, columns, self.around),
+        )
 
     def _bind_lateral(self, node: exp.Lateral, before: Scope) -> tuple[Source, Scope]:
         """Return the source of a query that can name the columns of the sources before it."""
         self.session.check(node, "this", "alias")
         query = node.this.copy()
         if is_generator(query):
-            query, _ = generated(query, self.session)
+            query, _ = outer_generated(query, self.session)
         query.set("alias", node.args.get("alias"))
         return self._bind_subquery(query, before)
 
@@ -139,7 +149,7 @@ class SourceBinder:
         if isinstance(node.this, exp.Anonymous) and name_of(node.this) in ("range", NUMBERS):
             return self._bind_range(node)
         if is_generator(node.this):
-            query, _ = generated(node.this, session)
+            query, _ = outer_generated(node.this, session)
             query.set("alias", node.args.get("alias"))
             return self._bind_subquery(query, self.around)
         parts = [node.args.get(part) for part in ("catalog", "db", "this")]
@@ -263,17 +273,13 @@ class SourceBinder:
         else:
             source = JoinedSource(kind, left, right, condition, span)
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
-            return source, scope
+            return source, scope if names is None else _led_by(merged, scope)
         if is_right or kind is JoinKind.FULL:
             scope = scope.padded()
         if kind in (JoinKind.LEFT, JoinKind.FULL) and not is_right:
             other = other.padded()
         joined = scope.joined(other)
-        if names is None:
-            return source, joined
-        lowered = {name.lower() for name, _ in names}
-        rest = tuple(c for c in joined.visible if c.name.lower() not in lowered)
-        return source, replace(joined, visible=(*merged, *rest))
+        return source, joined if names is None else _led_by(merged, joined)
 
     def _kind(self, node: exp.Join) -> tuple[JoinKind, bool]:
         """Return the kind of a join, and whether it is RIGHT."""
@@ -361,6 +367,13 @@ class SourceBinder:
         note = near_names(name, [c.name for c in scope.visible], "its columns are")
         message = f"The {side} side has no column `{name}`."
         raise self.session.error("C1303", message, place, note)
+
+
+def _led_by(merged: list[ScopeColumn], scope: Scope) -> Scope:
+    """Return a scope whose first columns are those of USING."""
+    names = {column.name.lower() for column in merged}
+    rest = tuple(column for column in scope.visible if column.name.lower() not in names)
+    return replace(scope, visible=(*merged, *rest))
 
 
 def renamed_columns(

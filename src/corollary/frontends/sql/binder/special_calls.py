@@ -28,6 +28,7 @@ from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.functions.time_functions import date_part
 from corollary.frontends.sql.binder.generators import EXPLODED
+from corollary.frontends.sql.binder.lambdas import MAP_LAMBDAS, bind_map_lambda
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.structs import (
     bind_arrays_zip,
@@ -36,13 +37,8 @@ from corollary.frontends.sql.binder.structs import (
     bind_struct,
 )
 from corollary.frontends.sql.binder.values import literals
-from corollary.frontends.sql.binder.values.conversions import (
-    call,
-    cast,
-    fits_bits,
-    integer,
-    sized,
-)
+from corollary.frontends.sql.binder.values.common_types import call, fits_bits, integer, sized
+from corollary.frontends.sql.binder.values.conversions import cast
 from corollary.frontends.sql.binder.values.operators import (
     EXAMPLES,
     Site,
@@ -52,6 +48,7 @@ from corollary.frontends.sql.binder.values.operators import (
     negative,
 )
 from corollary.frontends.sql.column_types import ColumnType, read_type
+from corollary.frontends.sql.parse import CAST
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
 
@@ -66,7 +63,8 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     operand = context.bind(node.this)
     is_try = isinstance(node, exp.TryCast)
     written = session.text(node).lstrip().lower()
-    is_literal = not written.startswith(("cast", "try_cast")) and "::" not in written
+    is_literal = not (CAST in node.meta or written.startswith(("cast", "try_cast")))
+    is_literal = is_literal and "::" not in written
     folded = _folded(operand, target)
     if is_literal and target.type.is_time_of_day and _MANY_DIGITS.search(session.text(node)):
         folded = None  # a TIME of more than six digits
@@ -84,7 +82,11 @@ _MANY_DIGITS = re.compile(r"\.[0-9]{7}")
 
 def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site) -> Expression:
     """Return a value converted to another type, or refuse it."""
-    found = cast(operand, target.type, target.bits)
+
+    def tried(made: Expression, of: Expression) -> Expression:
+        return attempt(made, [of], site)
+
+    found = cast(operand, target.type, target.bits, tried if is_try else None)
     if found is None:
         there = type_name(target.type)
         message = f"{type_name(operand.type)} cannot be cast to {there}."
@@ -96,8 +98,6 @@ def cast_value(operand: Expression, target: ColumnType, is_try: bool, site: Site
         if operand.type.is_time_of_day and target.type.is_time:
             note = "write `make_timestamp(day, x)`: Spark would take the day of today"
         raise site.error("C1308", message, note)
-    if is_try and found is not operand:
-        return attempt(found, [operand], site)
     return found
 
 
@@ -437,5 +437,6 @@ SPECIAL_CALLS: dict[str, Special] = {
     "named_struct": bind_named_struct,
     "arrays_zip": bind_arrays_zip,
     EXPLODED: bind_exploded,
+    **dict.fromkeys(MAP_LAMBDAS, bind_map_lambda),
 }
 """Functions that read their arguments themselves; None from them means the usual way."""

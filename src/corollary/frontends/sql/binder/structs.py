@@ -9,13 +9,8 @@ from corollary.core.types import SYMBOL, Type, array_of, struct_of
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.table import function_call
-from corollary.frontends.sql.binder.values.conversions import (
-    call,
-    constant,
-    convert,
-    is_untyped,
-    make_struct,
-)
+from corollary.frontends.sql.binder.values.common_types import call, constant, is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert, make_struct
 from corollary.frontends.sql.binder.values.operators import unfit
 from corollary.frontends.sql.column_types import check_field_names
 from corollary.frontends.sql.query_tree import Expression

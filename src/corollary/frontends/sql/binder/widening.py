@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from corollary.core.types import SYMBOL, Type, is_same
 from corollary.frontends.sql.binder.session import UNTYPED, BindingSession
-from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.common_types import is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.query_tree import (
     ColumnReference,
     Expression,

@@ -20,15 +20,15 @@ from corollary.frontends.sql.binder.aggregates import (
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.session import BindingSession, type_name
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     as_known,
     call,
-    convert,
     decimal_of,
     integer,
     is_untyped,
     sized,
 )
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.intervals import combine
 from corollary.frontends.sql.binder.values.operators import Site, aligned, choose
 from corollary.frontends.sql.binder.widening import wrapped

@@ -177,6 +177,7 @@ def expand_grouping_sets(select: Select) -> Query:
 def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[int]) -> Select:
     """Return a block with one of its groupings."""
     missing = {key for number, key in enumerate(keys) if number not in chosen}
+    present = {*keys} - missing
     columns = {(key.source, key.column) for key in missing if isinstance(key, ColumnReference)}
 
     def without_key(reference: ColumnReference, _: int) -> Expression:
@@ -191,6 +192,8 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
         if isinstance(expression, FunctionCall) and expression.functor == "grouping":
             return ConstantValue(int(expression.arguments[0] in missing), NUMBER, expression.span)
         if isinstance(expression, AggregateCall):
+            return expression
+        if hasattr(expression, "type") and expression in present:  # with missing keys in it, too
             return expression
         if hasattr(expression, "type") and expression in missing:
             return ConstantValue(None, expression.type.with_null(nullable=True), expression.span)

@@ -12,12 +12,20 @@ from pathlib import Path
 from sqlglot import exp
 
 from corollary.core.alerts import PLACEHOLDER
+from corollary.core.functors.catalog import functor_of_sql
 from corollary.core.graph import strongly_connected_components
-from corollary.core.program import SQL_DIRECTIVE, Directive, Program, Reaction
+from corollary.core.program import (
+    SQL_DIRECTIVE,
+    Directive,
+    Program,
+    Reaction,
+)
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.preprocessor import read_source
+from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.bind import bind_query
+from corollary.frontends.sql.binder.functions.table import refusal_of
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, catalog_of, visible_catalog
 from corollary.frontends.sql.lowering.queries import lower_view
 from corollary.frontends.sql.query_tree import Query, QueryColumn
@@ -27,11 +35,13 @@ from corollary.frontends.sql.statements.constraints import (
     quote_message,
     show_columns,
 )
+from corollary.frontends.sql.statements.functions import check_function
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import with_column_names
 from corollary.frontends.sql.statements.tables import TableLayout, lay_out_table, source_of
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.frontends.sql.statements.triggers import compile_trigger
+from corollary.frontends.sql.statements.writes import default_value
 from corollary.source import SourceFile, Span
 
 
@@ -54,11 +64,14 @@ class Compilation:
 
     Attributes:
         catalog: the relations that queries may name, those of other files too.
+        refused: the findings about views by their names, in small letters; none if a view reads
+            one that is refused.
     """
 
     catalog: SqlCatalog
     parts: list[Program] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
+    refused: dict[str, list[Diagnostic]] = field(default_factory=dict)
 
     def add_view(
         self,
@@ -106,8 +119,11 @@ def compile_definitions(definitions: Iterable[PlacedDefinition], others: Program
     """
     chosen = _effective(definitions, others)
     work = Compilation(visible_catalog(others))
+    for each in chosen:
+        if isinstance(each.statement, nodes.CreateFunction):
+            work.catalog.functions[each.name.lower()] = each.statement
     layouts = _declare_tables(work, chosen)
-    _compile_views(work, chosen)
+    compile_views(work, chosen)
     for layout, file in layouts:
         with _collecting(work):
             work.parts.append(constraint_rules(layout, work.catalog))
@@ -184,16 +200,23 @@ def _declare_tables(
 
 
 def _checks(work: Compilation, layout: TableLayout, file: SourceFile) -> None:
-    """Add the CHECK constraints of a table: rows for which the condition is false."""
+    """Check the defaults of a table; add its CHECKs: rows for which the condition is false."""
     number = 0
     table = layout.declaration.name
+    (definition,) = (each for each in work.catalog.find(table) if each.relation == table)
+    catalog = work.catalog.copy()  # tables stay as they are when a function is replaced
+    catalog.functions.clear()
+    for column in layout.statement.columns:
+        asked = default_value(column, definition)
+        if asked is not None:
+            bind_query(asked[0], SqlCatalog(), file, finish=asked[1])
     for constraint in layout.statement.constraints:
         if not isinstance(constraint, nodes.CheckConstraint) or not constraint.is_enforced:
             continue
         number += 1
         name = f"{table}.check{number}"
         rows = exp.select("*").from_(_table(table)).where(exp.not_(exp.paren(constraint.condition)))
-        query = bind_query(rows, work.catalog, file)
+        query = bind_query(rows, catalog, file)
         work.add_view(name, query, span=constraint.span, is_constraint=True)
         called = f" {quote_message(constraint.name)}" if constraint.name else ""
         text = quote_message(" ".join(constraint.text.split()))
@@ -211,7 +234,8 @@ def _table(name: str) -> exp.Table:
 # --- views -------------------------------------------------------------------------------------
 
 
-def _compile_views(work: Compilation, chosen: Sequence[PlacedDefinition]) -> None:
+def compile_views(work: Compilation, chosen: Sequence[PlacedDefinition]) -> None:
+    """Add views, each after those that it reads; a circle of views is a recursion."""
     views = {
         each.name.lower(): each for each in chosen if isinstance(each.statement, nodes.CreateView)
     }
@@ -223,6 +247,7 @@ def _compile_views(work: Compilation, chosen: Sequence[PlacedDefinition]) -> Non
     for component in strongly_connected_components(reads):
         if any(used in failed for name in component for used in reads[name]):
             failed.update(component)  # what it reads has an error of its own
+            work.refused.update((name, []) for name in component)
             continue
         is_recursive = len(component) > 1 or component[0] in reads[component[0]]
         before = len(work.findings)
@@ -233,6 +258,7 @@ def _compile_views(work: Compilation, chosen: Sequence[PlacedDefinition]) -> Non
                 _compile_view(work, each, group)
         if len(work.findings) > before:
             failed.update(component)
+            work.refused |= dict.fromkeys(component, work.findings[before:])
 
 
 def _view(each: PlacedDefinition) -> nodes.CreateView:
@@ -262,7 +288,7 @@ def _compile_view(
         span=statement.span,
     )
     if statement.is_materialized:
-        output = Directive("output", each.name, span=statement.span)
+        output = Directive("output", each.name, statement.parameters, statement.span)
         work.parts.append(Program(directives=(output,)))
 
 
@@ -291,12 +317,18 @@ def free_tables(tree: exp.Expr) -> Iterator[str]:
     >>> sorted(free_tables(tree))
     ['b', 'c']
     """
+    return (each.name.lower() for each in free_table_nodes(tree))
+
+
+def free_table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
+    """Yield where a query names relations, not the tables of its own `WITH`."""
     stack = [(tree, frozenset[str]())]
     while stack:  # a chain of thousands is nested as deeply
         part, bound = stack.pop()
         is_name = isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier)
         if is_name and not part.args.get("db") and part.name.lower() not in bound:
-            yield part.name.lower()
+            assert isinstance(part, exp.Table)
+            yield part
         below: list[tuple[exp.Expr, frozenset[str]]] = []
         with_ = part.args.get("with_")
         if isinstance(with_, exp.With):
@@ -346,6 +378,16 @@ def _compile_rest(work: Compilation, each: PlacedDefinition) -> None:
             work.parts.append(Program(reactions=(reaction,)))
         case nodes.CreateTrigger():
             work.parts.append(compile_trigger(each.statement, work.catalog, each.file))
+        case nodes.CreateFunction():
+            if functor_of_sql(each.name.lower()) is not None or refusal_of(each.name.lower()):
+                text = f"There is a function `{each.name}` already; case does not matter."
+                raise InputError.of("C1371", text, each.statement.name.span, "give it another name")
+            calls = each.statement.body.find_all(exp.Anonymous)
+            if any(call.name.lower() in AGGREGATES for call in calls):
+                text = "The body of a function is an expression of its parameters."
+                cure = "write a view, which others can read, for what reads several rows"
+                raise InputError.of("C1363", text, each.statement.span, cure)
+            bind_query(check_function(each.statement), work.catalog, each.file)
         case nodes.CreateTable() | nodes.CreateView():
             pass
 
@@ -405,6 +447,8 @@ def _not_a_definition(statement: nodes.Statement) -> Diagnostic:
             what, cure = "asks a question", 'ask it with `corollary sql W "SELECT …"`'
         case nodes.AlterView():
             what, cure = "alters a view", "write the `CREATE VIEW` as it is to be"
+        case nodes.AlterTable():
+            what, cure = "alters a table", "write the `CREATE TABLE` as it is to be"
         case nodes.Drop():
             what, cure = "drops something", "leave out the `CREATE` instead"
         case _:

@@ -9,17 +9,27 @@ that only add something are compiled with the views that they read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+
+from sqlglot import exp
 
 from corollary.core.logic import Atom, Clause
 from corollary.core.program import Program, owner_of, sql_texts
+from corollary.core.table_options import PROPERTIES
+from corollary.data_class import dataclass
 from corollary.errors import InputError
+from corollary.frontends.sql.parse import offsets_of, without_places
 from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql.statements.alter_table import altered_table, follow_references
 from corollary.frontends.sql.statements.definitions import (
     PlacedDefinition,
     compile_definitions,
+    free_table_nodes,
     free_tables,
 )
 from corollary.frontends.sql.statements.parser import parse_statements
+from corollary.frontends.sql.statements.table_text import print_table, quoted
+from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.source import SourceFile
 
 _KINDS = {
@@ -28,6 +38,7 @@ _KINDS = {
     nodes.DroppedKind.ASSERTION: nodes.CreateAssertion,
     nodes.DroppedKind.ALERT: nodes.CreateAlert,
     nodes.DroppedKind.TRIGGER: nodes.CreateTrigger,
+    nodes.DroppedKind.FUNCTION: nodes.CreateFunction,
 }
 
 
@@ -45,6 +56,22 @@ def _parse_kept(texts: Mapping[str, str]) -> list[PlacedDefinition]:
             for statement in parse_statements(file)
             if isinstance(statement, nodes.Definition)
         ]
+    return found
+
+
+def column_defaults(program: Program, relation: str) -> Mapping[str, exp.Expr]:
+    """Return the defaults of a table, by the names of its columns in small letters."""
+    text = sql_texts(program).get(relation, "")
+    return _defaults_of(text) if "DEFAULT" in text.upper() else {}
+
+
+@lru_cache(maxsize=64)
+def _defaults_of(text: str) -> Mapping[str, exp.Expr]:
+    (definition,) = _parse_kept({"": text})
+    table, found = definition.statement, {}
+    for column in table.columns if isinstance(table, nodes.CreateTable) else ():
+        if column.default is not None and column.default.value is not None:
+            found[column.name.text.lower()] = without_places(column.default.value)
     return found
 
 
@@ -83,11 +110,122 @@ def altered_view(program: Program, alteration: nodes.AlterView) -> PlacedDefinit
         view = each.statement
         if isinstance(view, nodes.CreateView) and view.name.text.lower() == name.lower():
             kind = "MATERIALIZED VIEW" if view.is_materialized else "VIEW"
-            text = f"CREATE OR REPLACE {kind} `{view.name.text}` {alteration.query}"
+            given = dict(view.parameters)
+            listed = ", ".join(f"'{k}' = '{given[v]}'" for k, v in PROPERTIES.items() if v in given)
+            options = f"TBLPROPERTIES ({listed}) " if listed else ""
+            text = f"CREATE OR REPLACE {kind} `{view.name.text}` {options}{alteration.query}"
             (found,) = _parse_kept({view.name.text: text})
             return found
     message = f"There is no view `{name}` that SQL made."
     raise InputError.of("C1372", message, alteration.name.span, "create it with `CREATE VIEW`")
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredStatements:
+    """The statements of a program after an ALTER TABLE.
+
+    Attributes:
+        rest: the program without what statements have made.
+    """
+
+    alter: nodes.AlterTable
+    before: nodes.CreateTable
+    after: nodes.CreateTable
+    definitions: tuple[PlacedDefinition, ...]
+    rest: Program
+
+    @classmethod
+    def of(cls, program: Program, alter: nodes.AlterTable) -> "AlteredStatements":
+        """Return the statements of a program after an ALTER TABLE.
+
+        Raises:
+            InputError: it does not fit the table, or there is none.
+        """
+        kept = kept_definitions(program)
+        before = _kept_table(program, kept, alter.name)
+        after = altered_table(before, alter)
+        names = {each.name.lower() for each in kept}
+        names |= {each.name.lower() for each in program.declarations}
+        if alter.new_name is not None and alter.new_name.text.lower() in names:
+            text = f"There is a `{alter.new_name.text}` already; case does not matter."
+            raise InputError.of("C1371", text, alter.new_name.span, "give it another name")
+        definitions: list[PlacedDefinition] = []
+        for each in kept:
+            made = each.statement
+            if isinstance(made, nodes.CreateTable):
+                table = follow_references(after if made is before else made, alter)
+                if table != made:
+                    [each] = _parse_kept({table.name.text: print_table(table)})
+            elif alter.new_name is not None:
+                [each] = _parse_kept({each.name: _with_renamed(each, alter)})
+            definitions.append(each)
+        found = next(each for each in definitions if each.name == after.name.text)
+        assert isinstance(found.statement, nodes.CreateTable)
+        rest = without_owned(program, (each.name for each in kept))
+        return cls(alter, before, found.statement, tuple(definitions), rest)
+
+    def compile(self, rest: Program) -> Program:
+        """Return the program with the rest, which follows the table.
+
+        Raises:
+            InputError: a statement cannot follow.
+        """
+        try:
+            return rest + compile_definitions(self.definitions, rest)
+        except InputError as error:
+            stuck = [
+                (each.name, problem.message)
+                for each in self.definitions
+                for problem in error.diagnostics
+                if problem.span is not None and problem.span.file == each.file
+                if each.statement is not self.after
+            ]
+            if not stuck:
+                raise
+            names = list(dict.fromkeys(f"`{name}`" for name, _ in stuck))
+            raise InputError.of(
+                "C1381",
+                f"{' and '.join(names)} cannot follow this change of `{self.before.name.text}`: "
+                f"{stuck[0][1]}",
+                self.alter.span,
+                f"drop {' and '.join(names)} first, and create it again afterwards, as it is to be",
+            ) from None
+
+
+def _kept_table(
+    program: Program, kept: Iterable[PlacedDefinition], name: SqlName
+) -> nodes.CreateTable:
+    key = name.text.lower()
+    for each in kept:
+        if each.name.lower() == key and isinstance(each.statement, nodes.CreateTable):
+            return each.statement
+    is_view = any(each.name.lower() == key for each in kept)
+    is_declared = any(each.name.lower() == key for each in program.declarations)
+    cure = "create it with `CREATE TABLE`"
+    if is_view:
+        cure = "a view gets another query by `ALTER VIEW v AS …`"
+    elif is_declared:
+        cure = f"it is declared in Datalog: change it with `corollary alter W {name.text} …`"
+    raise InputError.of("C1372", f"There is no table `{name.text}` that SQL made.", name.span, cure)
+
+
+def _with_renamed(each: PlacedDefinition, alter: nodes.AlterTable) -> str:
+    """Return the text of a statement that reads a table by its new name, as `new AS old`."""
+    statement, text = each.statement, each.statement.text
+    trees = [getattr(statement, name, None) for name in ("query", "condition")]
+    found = [
+        node
+        for tree in trees
+        if isinstance(tree, exp.Expr)
+        for node in free_table_nodes(tree)
+        if node.name.lower() == alter.name.text.lower()
+    ]
+    places = {offsets_of(node.this): node for node in found}
+    for place, node in sorted(places.items(), reverse=True, key=lambda each: each[0] or (0, 0)):
+        if place is not None and alter.new_name is not None:
+            alias = "" if node.alias else f" AS {each.file.text[slice(*place)]}"
+            text = text[: place[0]] + quoted(alter.new_name) + alias + text[place[1] :]
+    return text
 
 
 def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Program:
@@ -220,9 +358,11 @@ def _tables_of(statement: nodes.Definition) -> set[str]:
     """Return the relations that a statement reads, in small letters."""
     match statement:
         case nodes.CreateView(query=query) | nodes.CreateAlert(query=query):
-            return set(free_tables(query))
+            return {*free_tables(query), *_calls(query)}
         case nodes.CreateAssertion(condition=condition):
-            return set(free_tables(condition))
+            return {*free_tables(condition), *_calls(condition)}
+        case nodes.CreateFunction(body=body):
+            return _calls(body)
         case nodes.CreateTrigger(table=table, action=action):
             return {table.text.lower(), action.table.text.lower()}
         case nodes.CreateTable(constraints=constraints):
@@ -231,3 +371,8 @@ def _tables_of(statement: nodes.Definition) -> set[str]:
                 for each in constraints
                 if isinstance(each, nodes.ForeignKey)
             }
+
+
+def _calls(tree: exp.Expr) -> set[str]:
+    """Return the functions that a query calls and that may be of statements, in small letters."""
+    return {each.name.lower() for each in tree.find_all(exp.Anonymous)}

@@ -13,7 +13,7 @@ from corollary.frontends.sql.binder.functions.table import INTERNAL, function_na
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
-from corollary.frontends.sql.catalog import SqlCatalog, visible_catalog
+from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition, visible_catalog
 from corollary.frontends.sql.query_tree import Query
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
@@ -26,6 +26,8 @@ _NAMES = {
     nodes.Shown.VIEWS: ("namespace", "viewName", "isTemporary"),
     nodes.Shown.COLUMNS: ("col_name",),
     nodes.Shown.DESCRIPTION: ("col_name", "data_type", "comment"),
+    nodes.Shown.DETAILS: ("col_name", "data_type", "comment"),
+    nodes.Shown.PROPERTIES: ("key", "value"),
     nodes.Shown.DEFINITION: ("createtab_stmt",),
     nodes.Shown.FUNCTIONS: ("function",),
     nodes.Shown.FUNCTION: ("function_desc",),
@@ -55,12 +57,12 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)
             rows = [(_definition(program, table.relation),)]
-        case nodes.Shown.COLUMNS | nodes.Shown.DESCRIPTION:
+        case _:
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)
-            width = len(_NAMES[statement.shown])
-            rows = [(each.name, each.type.catalog_name, None) for each in table.columns]
-            rows = [row[:width] for row in rows]
+            kept = kept_definitions(program)
+            made = next((each.statement for each in kept if each.name == table.relation), None)
+            rows = list(_table_rows(statement, table, made))
     names = _NAMES[statement.shown]
     cells = rows or [(None,) * len(names)]
     values = exp.Values(
@@ -75,6 +77,48 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
     )
     found = exp.select(*names).from_(values).order_by("number")
     return found if rows else found.where("false")
+
+
+def _table_rows(
+    statement: nodes.Show, table: TableDefinition, made: nodes.Definition | None
+) -> Iterator[tuple[object, ...]]:
+    """Yield what is said of a table; as Spark does it, with sections where more is asked."""
+    created = made if isinstance(made, nodes.CreateTable) else None
+    if statement.shown is nodes.Shown.PROPERTIES:
+        given = created.properties if created is not None else ()
+        found = {each.name: each.value for each in given}
+        yield from ((name, found[name]) for name in _matching(statement.pattern, sorted(found)))
+        return
+    columns = {} if created is None else {each.name.text: each for each in created.columns}
+    comments = {name: each.comment or None for name, each in columns.items()}
+    width = len(_NAMES[statement.shown])
+    for each in table.columns:
+        yield (each.name, each.type.catalog_name, comments.get(each.name))[:width]
+    if statement.shown is not nodes.Shown.DETAILS:
+        return
+    types = {each.name: each.type.catalog_name for each in table.columns}
+    defaults = [
+        (name, types[name], each.default.text)
+        for name, each in columns.items()
+        if each.default is not None
+    ]
+    if defaults:
+        yield from (("", "", ""), ("# Column Default Values", "", ""), *defaults)
+    yield from (
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        ("Name", table.relation, ""),
+    )
+    if isinstance(made, nodes.CreateView):
+        yield "Type", "MATERIALIZED_VIEW" if made.is_materialized else "VIEW", ""
+        yield "View Text", made.text, ""
+        return
+    yield "Type", "TABLE", ""
+    if created is not None and created.comment:
+        yield "Comment", created.comment, ""
+    if created is not None and created.properties:
+        listed = ", ".join(f"{each.name}={each.value}" for each in created.properties)
+        yield "Table Properties", f"[{listed}]", ""
 
 
 def _listed(statement: nodes.Show, catalog: SqlCatalog, program: Program) -> list[str]:

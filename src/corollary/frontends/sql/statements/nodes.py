@@ -26,6 +26,10 @@ class Duplicates(StrEnum):
     REFUSE = "refuse"
 
 
+DUPLICATES = "duplicates"
+"""The property that says what is done with equal rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
     """The type of a column.
@@ -44,11 +48,21 @@ class DeclaredType:
 
 
 @dataclass(frozen=True, slots=True)
+class Default:
+    """The value that rows have in a column for which they give none; null if it is None."""
+
+    value: exp.Expr | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableColumn:
     """A column of CREATE TABLE."""
 
     name: SqlName
     type: DeclaredType
+    default: Default | None = None
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,7 @@ class KeyConstraint:
     is_primary: bool
     is_enforced: bool
     span: Span
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class ForeignKey:
     on_delete: DeleteAction
     is_enforced: bool
     span: Span
+    name: str = ""
 
 
 Constraint = KeyConstraint | CheckConstraint | ForeignKey
@@ -105,15 +121,27 @@ class CreateTable:
     constraints: tuple[Constraint, ...]
     source_format: SqlName | None
     options: tuple[TableOption, ...]
-    duplicates: Duplicates
+    properties: tuple[TableOption, ...]
+    comment: str
+    partitions: tuple[SqlName, ...]
     if_not_exists: bool
     text: str
     span: Span
 
+    @property
+    def duplicates(self) -> Duplicates:
+        """What is done with equal rows, if there is no key."""
+        given = [each.value for each in self.properties if each.name.lower() == DUPLICATES]
+        return Duplicates(given[-1].lower()) if given else Duplicates.COUNT
+
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE [MATERIALIZED] VIEW."""
+    """CREATE [MATERIALIZED] VIEW.
+
+    Attributes:
+        parameters: the options of its table, as those of `.output`.
+    """
 
     name: SqlName
     columns: tuple[SqlName, ...]
@@ -123,6 +151,7 @@ class CreateView:
     if_not_exists: bool
     text: str
     span: Span
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,18 +205,36 @@ class CreateTrigger:
     span: Span
 
 
-Definition = CreateTable | CreateView | CreateAssertion | CreateAlert | CreateTrigger
+@dataclass(frozen=True, slots=True)
+class CreateFunction:
+    """CREATE FUNCTION name (parameters) RETURNS type RETURN body."""
+
+    name: SqlName
+    parameters: tuple[TableColumn, ...]
+    returns: DeclaredType
+    body: exp.Expr
+    is_replacing: bool
+    if_not_exists: bool
+    text: str
+    span: Span
+
+
+Definition = (
+    CreateTable | CreateView | CreateAssertion | CreateAlert | CreateTrigger | CreateFunction
+)
 """What a program consists of."""
 
 
 def replaces(statement: Definition) -> bool:
     """Whether a statement takes the place of an earlier one: `OR REPLACE`."""
-    return isinstance(statement, CreateView) and statement.is_replacing
+    return isinstance(statement, CreateView | CreateFunction) and statement.is_replacing
 
 
 def yields(statement: Definition) -> bool:
     """Whether a statement does nothing if there is an earlier one: `IF NOT EXISTS`."""
-    return isinstance(statement, CreateTable | CreateView) and statement.if_not_exists
+    return (
+        isinstance(statement, CreateTable | CreateView | CreateFunction) and statement.if_not_exists
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +250,53 @@ class AlterView:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnPlace:
+    """FIRST, or AFTER a column."""
+
+    after: SqlName | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """ALTER COLUMN name …; None is said of what stays as it is."""
+
+    name: SqlName
+    type: DeclaredType | None = None
+    is_nullable: bool | None = None
+    default: Default | None = None
+    comment: str | None = None
+    place: ColumnPlace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE name …, and COMMENT ON TABLE.
+
+    Attributes:
+        added: each column with its place; None for the last one.
+        constraints: those that are added.
+        dropped: the columns to drop.
+        renamed: old and new names of columns.
+        properties: the values of properties, None for one that goes.
+        dropped_constraint: its name; `PRIMARY KEY` for that.
+        if_exists: whether what is to be dropped may be missing.
+    """
+
+    name: SqlName
+    span: Span
+    added: tuple[tuple[TableColumn, ColumnPlace | None], ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    dropped: tuple[SqlName, ...] = ()
+    renamed: tuple[tuple[SqlName, SqlName], ...] = ()
+    new_name: SqlName | None = None
+    columns: tuple[ColumnChange, ...] = ()
+    properties: tuple[tuple[str, TableOption | None], ...] = ()
+    comment: str | None = None
+    dropped_constraint: SqlName | None = None
+    if_exists: bool = False
+
+
 class DroppedKind(StrEnum):
     """What a DROP names."""
 
@@ -211,6 +305,7 @@ class DroppedKind(StrEnum):
     ASSERTION = "assertion"
     ALERT = "alert"
     TRIGGER = "trigger"
+    FUNCTION = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +411,8 @@ class Shown(StrEnum):
     COLUMNS = "columns"
     DESCRIPTION = "description"
     DEFINITION = "definition"
+    DETAILS = "details"
+    PROPERTIES = "properties"
     FUNCTIONS = "functions"
     FUNCTION = "function"
     PLAN = "plan"
@@ -329,6 +426,7 @@ class Show:
         relation: the relation or function that is shown.
         pattern: the names to be listed, with `*` for any characters and `|` between choices.
         text: the question whose plan is shown.
+        view: the view whose maintenance is shown.
     """
 
     shown: Shown
@@ -336,10 +434,12 @@ class Show:
     relation: SqlName | None = None
     pattern: str = "*"
     text: str = ""
+    view: CreateView | None = None
 
 
 Statement = (
     Definition
+    | AlterTable
     | AlterView
     | Drop
     | Write

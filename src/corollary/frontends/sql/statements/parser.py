@@ -11,6 +11,12 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from corollary.analysis.phrases import suggest_name
+from corollary.core.table_options import (
+    POLICY_PROPERTY,
+    PROPERTIES,
+    TARGET_LAG_PROPERTY,
+    expected_value,
+)
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.parse import (
     parse_condition,
@@ -20,20 +26,35 @@ from corollary.frontends.sql.parse import (
     split_statements,
 )
 from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.table_parser import read_options, read_table
+from corollary.frontends.sql.statements.alter_table import read_alter_table
+from corollary.frontends.sql.statements.table_parser import (
+    read_column,
+    read_declared_type,
+    read_options,
+    read_relation_name,
+    read_table,
+)
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 from corollary.source import SourceFile, Span
 
 QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
 """What a question can begin with."""
 _CURES = {
-    "ALTER": "change columns with `corollary alter W TABLE …`; a view gets another query by `ALTER "
-    "VIEW v AS …`",
+    "ALTER": "write `ALTER TABLE` or `ALTER VIEW`",
     "USE": "leave it out: a warehouse has one schema",
     "SET": "leave it out: settings are options of the commands",
     "GRANT": "write `corollary grant W READER RELATION`, or `db.grant(…)`",
     "REVOKE": "write `corollary revoke W READER RELATION`, or `db.revoke(…)`",
     "REFRESH": "leave it out: views are always up to date",
+    "DECLARE": "pass a parameter, `:x`, or keep the value in a table: a session has no variables",
+    "CACHE": "leave it out: a `MATERIALIZED VIEW` is stored",
+    "UNCACHE": "leave it out: drop a `MATERIALIZED VIEW` that need not be stored",
+    "ANALYZE": "leave it out: sizes are measured when they change",
+    "OPTIMIZE": "leave it out, or run `corollary gc W`",
+    "VACUUM": "run `corollary gc W`",
+    "EXECUTE": "make the text in the program that asks, with parameters, `:x`",
+    "REPLACE": "write `INSERT OVERWRITE` for other rows, and `ALTER TABLE` for other columns",
+    "CALL": "write a trigger, or the statements themselves",
 }
 _WORDS = (
     *(
@@ -50,7 +71,15 @@ _WORDS = (
     ),
     *("VALUES", "BEGIN", "SHOW", "DESCRIBE", "EXPLAIN"),
 )
-_KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER")
+_CREATE_CURES = {
+    "TEMPORARY": "leave out `TEMPORARY`: a `VIEW` is never stored, and belongs to the program",
+    "TEMP": "leave out `TEMP`: a `VIEW` is never stored, and belongs to the program",
+    "EXTERNAL": "leave out `EXTERNAL`: `USING` and `OPTIONS` say where the data comes from",
+    "SCHEMA": "leave it out: a warehouse has one schema",
+    "DATABASE": "leave it out: a warehouse has one schema",
+    "INDEX": "leave it out: relations are kept sorted as they are read",
+}
+_KINDS = ("TABLE", "VIEW", "ASSERTION", "ALERT", "TRIGGER", "FUNCTION")
 _BOUNDARIES = {
     ("BEGIN",): nodes.Boundary.BEGIN,
     ("START", "TRANSACTION"): nodes.Boundary.BEGIN,
@@ -102,6 +131,10 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
             return _create(cursor)
         case "ALTER" if cursor.is_next("ALTER", "VIEW"):
             return _alter_view(cursor)
+        case "ALTER" if cursor.is_next("ALTER", "TABLE"):
+            return read_alter_table(cursor)
+        case "COMMENT":
+            return _comment(cursor)
         case "DROP":
             return _drop(cursor)
         case "INSERT":
@@ -169,11 +202,14 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
     kind, span = cursor.word(), cursor.span
     if kind not in _KINDS:
         listed = ", ".join(f"`{each}`" for each in _KINDS)
-        cure = suggest_name(kind, _KINDS) or f"what can be created is {listed}"
-        if kind in ("TEMPORARY", "TEMP"):
-            cure = f"leave out `{kind}`: a `VIEW` is never stored"
+        near = _CREATE_CURES.get(kind) or suggest_name(kind, _KINDS)
+        cure = near or f"what can be created is {listed}"
         raise InputError.of("C1363", f"`CREATE {kind}` is not supported.", span, cure)
-    if (is_replacing or is_materialized) and kind != "VIEW":
+    if is_replacing and kind == "TABLE":
+        reason = "A table cannot be replaced: views read it, and its history has its columns."
+        cure = "write `INSERT OVERWRITE` for other rows, and `ALTER TABLE` for other columns"
+        raise InputError.of("C1363", reason, span, cure)
+    if (is_replacing and kind not in ("VIEW", "FUNCTION")) or (is_materialized and kind != "VIEW"):
         cursor.fail("`VIEW`")
     cursor.position += 1
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
@@ -195,16 +231,11 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             )
         case "VIEW":
             columns = _view_columns(cursor)
-            while cursor.is_next("COMMENT") or cursor.is_next("TBLPROPERTIES"):
-                if cursor.accept("COMMENT"):
-                    cursor.string("a comment")
-                else:
-                    cursor.position += 1
-                    read_options(cursor)
+            parameters = _table_parameters(cursor, is_materialized=is_materialized)
             query = _query(cursor)
             return nodes.CreateView(
                 name, columns, query, is_materialized, is_replacing, if_not_exists, text,
-                _whole(cursor),
+                _whole(cursor), parameters,
             )  # fmt: skip
         case "ASSERTION":
             cursor.expect("CHECK")
@@ -215,8 +246,64 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             message = cursor.string("the message") if cursor.accept("MESSAGE") else None
             options = read_options(cursor) if cursor.accept("OPTIONS") else ()
             return nodes.CreateAlert(name, message, options, _query(cursor), text, _whole(cursor))
+        case "FUNCTION":
+            return replace(
+                _function(cursor, name),
+                is_replacing=is_replacing,
+                if_not_exists=if_not_exists,
+                text=text,
+            )
         case _:
             return _trigger(cursor, name, text)
+
+
+def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tuple[str, str], ...]:
+    """Return the options of a view's table, which come next, as those of `.output`."""
+    found: dict[str, str] = {}
+    while True:
+        start, span = cursor.position, cursor.span
+        if cursor.accept("COMMENT"):
+            cursor.string("a comment")
+            continue
+        if cursor.accept("TBLPROPERTIES"):
+            given = read_options(cursor)
+        elif (
+            (is_policy := cursor.accept("REFRESH", "POLICY"))
+            or cursor.accept("TARGET", "LAG")
+            or cursor.accept("REFRESH", "EVERY")
+        ):
+            if not is_materialized:
+                raise InputError.of(
+                    "C1363",
+                    f"A view that is not stored has no {'refresh policy' if is_policy else 'lag'}.",
+                    span,
+                    "write `CREATE MATERIALIZED VIEW`",
+                )
+            if is_policy:
+                value = cursor.word().lower()
+                cursor.position += 1
+                value += " strict" if cursor.accept("STRICT") else ""
+            elif cursor.is_string():
+                value = cursor.string("a duration")
+            else:
+                value = f"{cursor.word()} {cursor.word(1)}".lower()
+                cursor.position += 2
+            name = POLICY_PROPERTY if is_policy else TARGET_LAG_PROPERTY
+            given = (nodes.TableOption(name, value, cursor.span_from(start)),)
+        else:
+            return tuple(found.items())
+        for each in given:
+            parameter = PROPERTIES.get(each.name.lower())
+            if parameter is None:
+                continue
+            if expected := expected_value(parameter, each.value):
+                raise InputError.of(
+                    "C1366",
+                    f"`{each.value}` is not a value for `{each.name}`.",
+                    each.span,
+                    f"write {expected}",
+                )
+            found[parameter] = each.value
 
 
 def _table(name: SqlName) -> exp.Table:
@@ -233,21 +320,16 @@ def _alter_view(cursor: TokenCursor) -> nodes.AlterView:
     return nodes.AlterView(name, text, _whole(cursor))
 
 
-def read_relation_name(cursor: TokenCursor) -> SqlName:
-    """Return the name of a relation, which has one part.
-
-    Raises:
-        InputError: it has a schema or a catalog before it.
-    """
-    name = cursor.name("a name")
-    if cursor.is_next("."):
-        raise InputError.of(
-            "C1364",
-            f"`{name.text}` is a schema, and a warehouse has only one.",
-            name.span,
-            "write the name of the relation alone; a name that has a point stands in backquotes",
-        )
-    return name
+def _comment(cursor: TokenCursor) -> nodes.AlterTable:
+    """Return COMMENT ON TABLE."""
+    cursor.expect("COMMENT", "ON")
+    if not cursor.accept("TABLE"):
+        cursor.fail("`TABLE`: what else there is keeps the comments of its statement")
+    name = read_relation_name(cursor)
+    cursor.expect("IS")
+    comment = "" if cursor.accept("NULL") else cursor.string("a comment")
+    cursor.finish()
+    return nodes.AlterTable(name, _whole(cursor), comment=comment)
 
 
 def _view_columns(cursor: TokenCursor) -> tuple[SqlName, ...]:
@@ -270,6 +352,49 @@ def _query(cursor: TokenCursor) -> exp.Expr:
     if cursor.word() not in QUESTION_WORDS:
         cursor.fail("a query")
     return parse_query(cursor.rest(), cursor.file)
+
+
+def _function(cursor: TokenCursor, name: SqlName) -> nodes.CreateFunction:
+    """Return the function whose name was read: an expression, which calls stand for."""
+    parameters: list[nodes.TableColumn] = []
+    cursor.expect("(")
+    while not cursor.is_next(")"):
+        parameters.append(read_column(cursor, []))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    cursor.expect("RETURNS")
+    if cursor.is_next("TABLE"):
+        raise InputError.of(
+            "C1363",
+            "A function cannot return a table.",
+            cursor.span,
+            "write a view, and a condition where it is read",
+        )
+    returns = read_declared_type(cursor)
+    while not (cursor.has_ended() or cursor.is_next("RETURN")):
+        if cursor.accept("COMMENT"):
+            cursor.string("a comment")
+        elif not any(cursor.accept(*words) for words in _CHARACTERISTICS):
+            cursor.fail("`RETURN` and an expression")
+    cursor.expect("RETURN")
+    span = cursor.span
+    body = parse_condition(cursor.rest(), cursor.file)
+    if body.find(exp.Query, exp.AggFunc, exp.Window):
+        message = "The body of a function is an expression of its parameters."
+        cure = "write a view, which others can read, for what reads tables or several rows"
+        raise InputError.of("C1363", message, span, cure)
+    return nodes.CreateFunction(
+        name, tuple(parameters), returns, body, is_replacing=False, if_not_exists=False, text="",
+        span=_whole(cursor),
+    )  # fmt: skip
+
+
+_CHARACTERISTICS = (
+    *(("LANGUAGE", "SQL"), ("DETERMINISTIC",), ("CONTAINS", "SQL")),
+    *(("SQL", "SECURITY", "DEFINER"), ("SQL", "SECURITY", "INVOKER")),
+)
+"""What may be said of a function, and holds of all of them."""
 
 
 def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigger:
@@ -331,7 +456,7 @@ def _drop(cursor: TokenCursor) -> nodes.Drop:
     _ = cursor.accept("MATERIALIZED")
     kind = cursor.word()
     if kind not in _KINDS:
-        cursor.fail("`TABLE`, `VIEW`, `ASSERTION`, `ALERT` or `TRIGGER`")
+        cursor.fail("`TABLE`, `VIEW`, `ASSERTION`, `ALERT`, `TRIGGER` or `FUNCTION`")
     cursor.position += 1
     if_exists = cursor.accept("IF", "EXISTS")
     name = read_relation_name(cursor)
@@ -446,6 +571,14 @@ def _show(cursor: TokenCursor) -> nodes.Show:
     """Return SHOW, DESCRIBE or EXPLAIN."""
     span = _whole(cursor)
     if cursor.accept("EXPLAIN"):
+        if cursor.is_next("CREATE"):
+            view = _create(TokenCursor(cursor.rest(), cursor.file))
+            if isinstance(view, nodes.CreateView) and view.is_materialized:
+                return nodes.Show(nodes.Shown.PLAN, span, view=view)
+            message = "Only what a materialized view does can be explained before it is made."
+            cure = "write `EXPLAIN CREATE MATERIALIZED VIEW`, or `EXPLAIN SELECT`"
+            raise InputError.of("C1363", message, span, cure)
+        _ = any(cursor.accept(word) for word in ("EXTENDED", "FORMATTED", "COST", "CODEGEN"))
         if cursor.word() not in QUESTION_WORDS:
             cursor.fail("a question")
         text = text_of(cursor.rest(), cursor.file)
@@ -457,14 +590,18 @@ def _show(cursor: TokenCursor) -> nodes.Show:
                 pattern = cursor.string("a pattern of names") if is_like else "*"
                 cursor.finish()
                 return nodes.Show(shown, span, pattern=pattern)
-        if cursor.accept("CREATE", "TABLE"):
+        if cursor.accept("CREATE", "TABLE") or cursor.accept("CREATE", "VIEW"):
             shown = nodes.Shown.DEFINITION
+        elif cursor.accept("TBLPROPERTIES"):
+            shown = nodes.Shown.PROPERTIES
         elif cursor.accept("COLUMNS"):
             if not cursor.accept("IN"):
                 cursor.expect("FROM")
             shown = nodes.Shown.COLUMNS
         else:
-            cursor.fail("`TABLES`, `VIEWS`, `COLUMNS`, `FUNCTIONS` or `CREATE TABLE`")
+            cursor.fail(
+                "`TABLES`, `VIEWS`, `COLUMNS`, `FUNCTIONS`, `TBLPROPERTIES` or `CREATE TABLE`"
+            )
     else:
         cursor.position += 1
         if cursor.accept("FUNCTION"):
@@ -472,8 +609,11 @@ def _show(cursor: TokenCursor) -> nodes.Show:
             cursor.finish()
             return nodes.Show(nodes.Shown.FUNCTION, span, function)
         _ = cursor.accept("TABLE")
-        _ = cursor.accept("EXTENDED")
-        shown = nodes.Shown.DESCRIPTION
-    relation = read_relation_name(cursor)
+        is_extended = cursor.accept("EXTENDED") or cursor.accept("FORMATTED")
+        shown = nodes.Shown.DETAILS if is_extended else nodes.Shown.DESCRIPTION
+    relation, pattern = read_relation_name(cursor), "*"
+    if shown is nodes.Shown.PROPERTIES and cursor.accept("("):
+        pattern = cursor.string("the name of a property")
+        cursor.expect(")")
     cursor.finish()
-    return nodes.Show(shown, span, relation)
+    return nodes.Show(shown, span, relation, pattern)

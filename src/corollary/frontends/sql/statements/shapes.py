@@ -35,7 +35,7 @@ from corollary.core.types import (
     Type,
 )
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.values.conversions import column_type, is_untyped
+from corollary.frontends.sql.binder.values.common_types import column_type, is_untyped
 from corollary.frontends.sql.binder.values.literals import read_time, value_literal
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import (

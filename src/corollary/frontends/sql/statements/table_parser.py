@@ -11,8 +11,8 @@ from corollary.frontends.sql.statements.nodes import DeclaredType
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 
 _REFUSED = {
-    "DEFAULT": "give the value in the INSERT",
-    "GENERATED": "compute it in a view",
+    "GENERATED": "compute it in a view; numbers that a table gives out itself would depend on the "
+    "order in which rows come, so give each row its number, or a `uuid`, in the INSERT",
     "COLLATE": "leave it out: texts are compared by code point",
 }
 
@@ -27,18 +27,12 @@ def read_table(cursor: TokenCursor, name: SqlName) -> nodes.CreateTable:
         raise _made_of_query(cursor)
     if cursor.is_next("USING") or cursor.has_ended():
         cursor.fail("a list of columns in brackets")
-    cursor.expect("(")
-    columns: list[nodes.TableColumn] = []
-    constraints: list[nodes.Constraint] = []
-    while True:
-        if not _read_table_constraint(cursor, constraints):
-            columns.append(_read_column(cursor, constraints))
-        if not cursor.accept(","):
-            break
-    cursor.expect(")")
+    columns, constraints = read_columns(cursor)
     source_format: SqlName | None = None
     options: tuple[nodes.TableOption, ...] = ()
-    duplicates = nodes.Duplicates.COUNT
+    properties: tuple[nodes.TableOption, ...] = ()
+    comment = ""
+    partitions: tuple[SqlName, ...] = ()
     while not cursor.has_ended():
         if cursor.accept("USING"):
             source_format = cursor.name("a format")
@@ -49,20 +43,36 @@ def read_table(cursor: TokenCursor, name: SqlName) -> nodes.CreateTable:
             cursor.position += 1
             options += (nodes.TableOption("path", cursor.string("a path"), span),)
         elif cursor.accept("COMMENT"):
-            cursor.string("a comment")
+            comment = cursor.string("a comment")
         elif cursor.accept("PARTITIONED", "BY"):
-            cursor.names("a column")  # how Spark would store the table
+            partitions = cursor.names("a column")  # how Spark would store the table
         elif cursor.is_next("AS"):
             raise _made_of_query(cursor)
         elif cursor.accept("TBLPROPERTIES"):
-            duplicates = _duplicates(read_options(cursor), duplicates)
+            properties += read_properties(cursor)
         else:
             cursor.fail("`USING`, `OPTIONS`, `TBLPROPERTIES`, `COMMENT` or the end")
     span = cursor.span_from(0)
     return nodes.CreateTable(
-        name, tuple(columns), tuple(constraints), source_format, options, duplicates,
-        if_not_exists=False, text="", span=span,
+        name, columns, constraints, source_format, options, properties,
+        comment, partitions, if_not_exists=False, text="", span=span,
     )  # fmt: skip
+
+
+def read_columns(
+    cursor: TokenCursor,
+) -> tuple[tuple[nodes.TableColumn, ...], tuple[nodes.Constraint, ...]]:
+    """Return the columns and constraints in brackets that come next."""
+    cursor.expect("(")
+    columns: list[nodes.TableColumn] = []
+    constraints: list[nodes.Constraint] = []
+    while True:
+        if not read_table_constraint(cursor, constraints):
+            columns.append(read_column(cursor, constraints))
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return tuple(columns), tuple(constraints)
 
 
 def _made_of_query(cursor: TokenCursor) -> InputError:
@@ -106,37 +116,61 @@ def _option_name(cursor: TokenCursor) -> str:
     return ".".join(parts)
 
 
-def _duplicates(
-    options: tuple[nodes.TableOption, ...], duplicates: nodes.Duplicates
-) -> nodes.Duplicates:
-    for each in options:
-        if each.name.lower() == "duplicates":
-            if each.value.lower() not in set(nodes.Duplicates):
-                raise InputError.of(
-                    "C1366",
-                    f"`{each.value}` does not say what happens to equal rows.",
-                    each.span,
-                    "write `count` (as SQL does), `drop` or `refuse`",
-                )
-            duplicates = nodes.Duplicates(each.value.lower())
-    return duplicates
+def read_properties(cursor: TokenCursor) -> tuple[nodes.TableOption, ...]:
+    """Return the properties in brackets that come next.
+
+    Raises:
+        InputError: one that has a meaning here has a value that has none.
+    """
+    found = read_options(cursor)
+    for each in found:
+        is_known = each.value.lower() in set(nodes.Duplicates)
+        if each.name.lower() == nodes.DUPLICATES and not is_known:
+            raise InputError.of(
+                "C1366",
+                f"`{each.value}` does not say what happens to equal rows.",
+                each.span,
+                "write `count` (as SQL does), `drop` or `refuse`",
+            )
+    return found
+
+
+def read_relation_name(cursor: TokenCursor) -> SqlName:
+    """Return the name of a relation, which has one part.
+
+    Raises:
+        InputError: it has a schema or a catalog before it.
+    """
+    name = cursor.name("a name")
+    if cursor.is_next("."):
+        raise InputError.of(
+            "C1364",
+            f"`{name.text}` is a schema, and a warehouse has only one.",
+            name.span,
+            "write the name of the relation alone; a name that has a point stands in backquotes",
+        )
+    return name
 
 
 # --- columns and constraints -------------------------------------------------------------------
 
 
-def _read_column(cursor: TokenCursor, constraints: list[nodes.Constraint]) -> nodes.TableColumn:
+def read_column(cursor: TokenCursor, constraints: list[nodes.Constraint]) -> nodes.TableColumn:
+    """Return the column that comes next; its constraints are added to a list."""
     name = cursor.name("a column or a constraint")
     type_ = read_declared_type(cursor)
-    is_nullable = True
-    while not (cursor.has_ended() or cursor.is_next(",") or cursor.is_next(")")):
+    is_nullable, default, comment = True, None, ""
+    ends = (",", ")", "FIRST", "AFTER")
+    while not (cursor.has_ended() or cursor.word() in ends):
         if cursor.accept("NOT", "NULL"):
             is_nullable = False
         elif cursor.accept("NULL"):
             is_nullable = True
         elif cursor.accept("COMMENT"):
-            cursor.string("a comment")
-        elif not _read_constraint(cursor, constraints, (name,)):
+            comment = cursor.string("a comment")
+        elif cursor.accept("DEFAULT"):
+            default = read_default(cursor)
+        elif not read_constraint(cursor, constraints, (name,)):
             word = cursor.word()
             if word in _REFUSED:
                 text = f"`{word}` of a column is not supported."
@@ -145,10 +179,33 @@ def _read_column(cursor: TokenCursor, constraints: list[nodes.Constraint]) -> no
     found = nodes.DeclaredType(
         type_.type.with_null(is_nullable), type_.written, type_.bits, type_.length
     )
-    return nodes.TableColumn(name, found)
+    return nodes.TableColumn(name, found, default, comment)
 
 
-def _read_table_constraint(cursor: TokenCursor, constraints: list[nodes.Constraint]) -> bool:
+def read_default(cursor: TokenCursor) -> nodes.Default:
+    """Return the value after `DEFAULT`; whether it fits is checked with its column."""
+    start, depth = cursor.position, 0
+    while not cursor.has_ended() and (depth or cursor.word() not in (",", ")")):
+        is_end = cursor.word() in _AFTER_DEFAULT and cursor.word(1) not in ("(", ".")
+        if not depth and cursor.position > start and (is_end or cursor.is_next("NOT", "NULL")):
+            break
+        depth += (cursor.word() == "(") - (cursor.word() == ")")
+        cursor.position += 1
+    if cursor.position == start:
+        cursor.fail("a value")
+    tokens = cursor.tokens[start : cursor.position]
+    return nodes.Default(parse_condition(tokens, cursor.file), text_of(tokens, cursor.file))
+
+
+_AFTER_DEFAULT = (
+    *("COMMENT", "CHECK", "PRIMARY", "PRIMARY KEY", "UNIQUE", "REFERENCES", "CONSTRAINT", "NULL"),
+    *("FIRST", "AFTER"),
+)
+"""What may follow a default."""
+
+
+def read_table_constraint(cursor: TokenCursor, constraints: list[nodes.Constraint]) -> bool:
+    """Read a constraint of a table into a list, if one comes next."""
     is_constraint = (
         cursor.is_next("PRIMARY", "KEY")
         or cursor.is_next("UNIQUE", "(")
@@ -156,16 +213,16 @@ def _read_table_constraint(cursor: TokenCursor, constraints: list[nodes.Constrai
         or cursor.is_next("FOREIGN", "KEY")
         or (cursor.is_next("CONSTRAINT") and cursor.word(2).split(" ")[0] in _CONSTRAINT_WORDS)
     )
-    return is_constraint and _read_constraint(cursor, constraints, ())
+    return is_constraint and read_constraint(cursor, constraints, ())
 
 
 _CONSTRAINT_WORDS = ("PRIMARY", "UNIQUE", "CHECK", "FOREIGN")
 
 
-def _read_constraint(
+def read_constraint(
     cursor: TokenCursor, constraints: list[nodes.Constraint], column: tuple[SqlName, ...]
 ) -> bool:
-    """Read a constraint, if one comes next; that of a column has no list of columns."""
+    """Read a constraint into a list, if one comes next; that of a column has no list of columns."""
     start = cursor.position
     label = cursor.name("the name of the constraint").text if cursor.accept("CONSTRAINT") else ""
     if cursor.is_next("PRIMARY", "KEY") or cursor.is_next("UNIQUE"):
@@ -175,7 +232,7 @@ def _read_constraint(
         columns = column or cursor.names("a column")
         is_enforced = _is_enforced(cursor)
         constraints.append(
-            nodes.KeyConstraint(columns, is_primary, is_enforced, cursor.span_from(start))
+            nodes.KeyConstraint(columns, is_primary, is_enforced, cursor.span_from(start), label)
         )
         return True
     if cursor.accept("CHECK"):
@@ -190,14 +247,16 @@ def _read_constraint(
     if cursor.is_next("FOREIGN", "KEY") or (column and cursor.is_next("REFERENCES")):
         if cursor.accept("FOREIGN", "KEY"):
             column = cursor.names("a column")
-        constraints.append(_foreign_key(cursor, column, start))
+        constraints.append(_foreign_key(cursor, column, start, label))
         return True
     if label:
         cursor.fail("`PRIMARY KEY`, `UNIQUE`, `CHECK` or `FOREIGN KEY`")
     return False
 
 
-def _foreign_key(cursor: TokenCursor, columns: tuple[SqlName, ...], start: int) -> nodes.ForeignKey:
+def _foreign_key(
+    cursor: TokenCursor, columns: tuple[SqlName, ...], start: int, label: str
+) -> nodes.ForeignKey:
     cursor.expect("REFERENCES")
     table = cursor.name("a table")
     targets = cursor.names("a column") if cursor.is_next("(") else ()
@@ -224,7 +283,8 @@ def _foreign_key(cursor: TokenCursor, columns: tuple[SqlName, ...], start: int) 
             )
         action = found if is_delete else action
     is_enforced = _is_enforced(cursor)
-    return nodes.ForeignKey(columns, table, targets, action, is_enforced, cursor.span_from(start))
+    span = cursor.span_from(start)
+    return nodes.ForeignKey(columns, table, targets, action, is_enforced, span, label)
 
 
 def _is_enforced(cursor: TokenCursor) -> bool:

@@ -17,7 +17,8 @@ from corollary.frontends.sql.binder.bind import bind_tree, binding_session
 from corollary.frontends.sql.binder.expressions import ExpressionBinder, row_parts
 from corollary.frontends.sql.binder.scopes import Scope
 from corollary.frontends.sql.binder.session import BindingSession, UnknownTypes
-from corollary.frontends.sql.binder.values.conversions import convert, is_untyped
+from corollary.frontends.sql.binder.values.common_types import is_untyped
+from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import (

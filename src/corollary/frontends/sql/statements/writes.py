@@ -11,6 +11,7 @@ Values that are assigned are converted as Spark's ANSI mode does: numbers to oth
 timestamps, anything to text; text to nothing else.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -83,6 +84,89 @@ def rows_to_insert(statement: nodes.Insert, table: TableDefinition) -> Finish:
         return Select(tuple(columns), source, span=query.span)
 
     return finish
+
+
+def default_value(
+    column: nodes.TableColumn, table: TableDefinition
+) -> tuple[exp.Expr, Finish] | None:
+    """Return the question for the default of a column; None if it has none.
+
+    Raises:
+        InputError: its type does not fit.
+    """
+    if column.default is None or column.default.value is None:
+        return None
+    query = exp.select(exp.alias_(column.default.value.copy(), "c"))
+    insert = nodes.Insert(column.name, (column.name,), query, column.name.span)
+    only = tuple(each for each in table.columns if each.name == column.name.text)
+    return query, rows_to_insert(insert, replace(table, columns=only))
+
+
+def with_defaults(
+    statement: nodes.Write, table: TableDefinition, defaults: Mapping[str, exp.Expr]
+) -> nodes.Write:
+    """Return a write in which the defaults of columns stand where it says `DEFAULT`, or nothing.
+
+    Args:
+        statement: what is written.
+        table: to which it writes.
+        defaults: of its columns, by their names in small letters.
+    """
+
+    def default(name: str) -> exp.Expr:
+        found = defaults.get(name.lower())
+        return exp.Null() if found is None else found.copy()
+
+    match statement:
+        case nodes.UpdateStatement(assignments=assignments):
+            if not any(map(_is_default, (value for _, value in assignments))):
+                return statement
+            assigned = (
+                (name, default(name.text) if _is_default(value) else value)
+                for name, value in assignments
+            )
+            return replace(statement, assignments=tuple(assigned))
+        case nodes.Insert(columns=columns, query=query):
+            given = [each.text for each in columns] or [each.name for each in table.columns]
+            known = {each.lower() for each in given}
+            names = [name for name in defaults if name not in known] if columns else []
+            if not names and not any(_is_default(cell) for row in _rows(query) for cell in row):
+                return statement
+            query = query.copy()
+            rows: list[exp.Select | exp.Tuple] = [query] if isinstance(query, exp.Select) else []
+            if isinstance(query, exp.Values):
+                rows += [exp.Tuple(expressions=list(row)) for row in _rows(query)]
+                query.set("expressions", rows)
+            for row in rows:
+                cells = row.expressions
+                placed = [
+                    default(name) if _is_default(cell) else cell
+                    for cell, name in zip(cells, given, strict=False)
+                ]
+                row.set("expressions", [*placed, *cells[len(placed) :]])
+            more = tuple(SqlName(name, statement.span) for name in names)
+            if isinstance(query, exp.Values):
+                for row in rows if names else ():
+                    row.set("expressions", [*row.expressions, *map(default, names)])
+            elif names and isinstance(query, exp.Query):
+                added = [exp.alias_(default(name), f"default{at}") for at, name in enumerate(names)]
+                query = exp.select("*", *added).from_(query.subquery("given"))
+            return replace(statement, columns=(*columns, *more), query=query)
+        case _:
+            return statement
+
+
+def _rows(query: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
+    """Yield what stands in the rows of VALUES, or in the list of a SELECT."""
+    for each in query.expressions if isinstance(query, exp.Values) else [query]:
+        yield each.expressions if isinstance(each, exp.Tuple | exp.Select) else [each]
+
+
+def _is_default(cell: exp.Expr) -> bool:
+    is_word = isinstance(cell, exp.Var) or (
+        isinstance(cell, exp.Column) and not cell.table and not cell.this.args.get("quoted")
+    )
+    return is_word and cell.name.upper() == "DEFAULT"
 
 
 def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from corollary.core.logic import Accumulator, Aggregation
 from corollary.core.states import State
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.aggregation.bags import float_order, holistic
@@ -151,7 +151,7 @@ def _extreme(is_largest: bool) -> Callable[..., Any]:
         if isinstance(values, Texts):
             ordered, ranks = values.ranks()
             return ordered[reduce(ranks, begins)], None
-        if source.kind is Kind.FLOAT:
+        if source.stores_floats:
             # NaN is the greatest float here, as its bits are among those of positive numbers.
             return float_order(reduce(float_order(values.view(np.int64)), begins)).view(
                 np.float64

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from corollary.core.logic import Accumulator, Value
 from corollary.core.records.arrays import join_pieces, offsets_of
-from corollary.core.types import NUMBER, Kind, Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation.moments import double_moment, single_moment
 from corollary.engines.local.evaluation.functions.arrays import pieces_of
@@ -64,7 +64,7 @@ class Bag:
         if isinstance(values, Texts):
             ranks = values.ranks()[1]
         else:
-            keys = float_order(values.view(np.int64)) if type_.kind is Kind.FLOAT else values
+            keys = float_order(values.view(np.int64)) if type_.stores_floats else values
             ranks = np.unique(keys, return_inverse=True)[1]
         return np.where(codes == 0, 0, ranks + 1)
 

@@ -25,7 +25,7 @@ from corollary.engines.local.storage.table import Table
 Indices = npt.NDArray[np.int64]
 
 WINDOW_GROWTH = 4
-"""Each time nothing but removed tuples is found, so many times as many are looked at."""
+"""Each time nothing but removed tuples is found, this many times as many are looked at."""
 
 WINDOW_MAX_WORDS = 1 << 12
 

@@ -40,7 +40,7 @@ from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 
 _GRID_BITS = 10
-"""The number r has so many bits below the spread of the values."""
+"""The number r has this many bits below the spread of the values."""
 
 
 def single_moment(operator: str, values: Floats, weights: Codes, begins: Codes) -> tuple[Any, Mask]:

@@ -12,6 +12,7 @@ from corollary.engines.local.evaluation.functions import (
     doubles,
     hashes,
     json_texts,
+    json_values,
     logic_functions,
     maps,
     numbers,
@@ -43,5 +44,6 @@ STRICT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **arrays.ARRAY_FUNCTIONS,
     **maps.MAP_FUNCTIONS,
     **json_texts.JSON_FUNCTIONS,
+    **json_values.JSON_VALUE_FUNCTIONS,
 }
 """The functors that are null where an argument is, and have no value where one has none."""

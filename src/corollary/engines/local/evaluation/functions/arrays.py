@@ -457,7 +457,12 @@ def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
 
 
 def show_nested(
-    texts: Texts, type_: Type, show: Callable[..., Texts], names: Sequence[str] | None = None
+    texts: Texts,
+    type_: Type,
+    show: Callable[..., Texts],
+    names: Sequence[str] | None = None,
+    *,
+    keeps_nulls: bool = False,
 ) -> Texts:
     """Return arrays, structs and maps as texts, given what shows their members.
 
@@ -465,8 +470,9 @@ def show_nested(
         texts: what is stored of them.
         type_: that of an array, a struct or a map.
         show: shows values of a type.
-        names: what is written before the fields of structs, of which null is left out then;
-            without it, they are as in `[1, null, a]` and `{1, a}`.
+        names: what is written before the fields of structs; without it, they are as in
+            `[1, null, a]` and `{1, a}`.
+        keeps_nulls: whether fields with names that are null are written, too.
     """
     between, null = text_scalar(", " if names is None else ","), text_scalar("null")
 
@@ -485,7 +491,8 @@ def show_nested(
         offsets, *members = split_entries(texts.array)
         kinds = zip(members, (each for _, each in type_.members), strict=True)
         parts = (shown(each, inner, null) for each, inner in kinds)
-        entries = pc.binary_join_element_wise(*parts, text_scalar(" -> "))
+        arrow = text_scalar(" -> " if names is None else ":")
+        entries = pc.binary_join_element_wise(*parts, arrow)
         joined = join_texts((offsets, entries), between, None)
     else:
         fields = zip(split_fields(texts.array, len(type_.members)), type_.members, strict=True)
@@ -493,9 +500,10 @@ def show_nested(
             found = [shown(each, inner, null) for each, (_, inner) in fields]
             joined = pc.binary_join_element_wise(*found, between)
         else:
+            absent = null if keeps_nulls else _NO_TEXT
             ended = [
                 pc.binary_join_element_wise(
-                    text_scalar(name), shown(each, inner, _NO_TEXT), between, _NOTHING
+                    text_scalar(name), shown(each, inner, absent), between, _NOTHING
                 ).fill_null(_NOTHING)
                 for name, (each, (_, inner)) in zip(names, fields, strict=True)
             ]

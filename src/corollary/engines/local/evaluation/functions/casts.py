@@ -126,7 +126,8 @@ def _native(read: Callable[[str], Any]) -> Callable[[str, Type], Any]:
     return apply
 
 
-def _read_decimal(text: str, type_: Type) -> int:
+def read_decimal(text: str, type_: Type) -> int:
+    """Return the decimal of a text as an integer; ValueError if there is none of the type."""
     return _decimal(text, type_.scale, type_.precision)
 
 
@@ -220,7 +221,7 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "parse_integer": _parse_integer,
     "parse_float": _parse(_native(_float)),
     "parse_float32": _parse(_native(partial(_float, read=read_float32))),
-    "parse_decimal": _parse(_read_decimal),
+    "parse_decimal": _parse(read_decimal),
     "parse_bool": _parse(_native(_read_bool)),
     "parse_day": _parse(_native(read_day)),
     "parse_moment": _parse(_native(read_moment)),

@@ -80,7 +80,7 @@ def _choose(
 
 
 def _if(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
-    """The value behind the first test that is true; a test without a value leaves none."""
+    """The value after the first test that is true; a test without a value leaves none."""
     undecided = np.ones(len(inputs[0].values), np.bool_)
     chosen: list[tuple[Mask, ValueVector]] = []
     faults: FaultMasks = ()

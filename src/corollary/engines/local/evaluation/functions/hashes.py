@@ -184,15 +184,21 @@ def _hash(
     if dense_mask(value.nulls, len(seeds)).all():  # a null constant has any type
         return ValueVector(seeds, type_, None, faults)
     size = int(width.values[0])
+    if value.type.kind is not Kind.DECIMAL:  # others have one form, whatever is said
+        size = 0 if value.type.kind is Kind.SYMBOL else size or 8
     state = seeds.astype(np.int64).view(np.uint64)
     if not size:
         made = of_bytes(_bytes_of(value.values, value.type), state)
     else:
         words = value.values
         if value.type.is_float:
-            words = np.where(np.isnan(words), np.nan, words + 0.0).astype(f"f{size}")
+            with np.errstate(over="ignore"):  # beyond 32 bits, it is infinite
+                words = np.where(np.isnan(words), np.nan, words + 0.0).astype(f"f{size}")
             words = words.view(f"u{size}")
-        words = words.astype(np.uint64) & np.uint64((1 << 8 * size) - 1)
+        words = (words & ((1 << 8 * size) - 1) if words.dtype == object else words).astype(
+            np.uint64
+        )
+        words &= np.uint64((1 << 8 * size) - 1)
         made = of_word(words, state, size)
     signed = made.view(np.int32 if made.itemsize == 4 else np.int64).astype(np.int64)
     if value.nulls is not None:

@@ -11,7 +11,6 @@ single quotes and have control characters. A value is a list, a tuple of pairs f
 import json
 import re
 import sys
-from base64 import b64encode
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import lru_cache
@@ -19,19 +18,12 @@ from math import isfinite
 from typing import Any
 from unicodedata import category
 
-from corollary.core.types import Kind, Type
 from corollary.core.values import is_encodable
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
-from corollary.engines.local.evaluation.functions.arrays import each_list, show_nested
-from corollary.engines.local.evaluation.functions.casts import show_float, show_value
+from corollary.engines.local.evaluation.functions.arrays import each_list
+from corollary.engines.local.evaluation.functions.casts import show_float
 from corollary.engines.local.evaluation.functions.text_parts import each_row
-from corollary.engines.local.evaluation.text_functions import (
-    NoValueError,
-    distinct_rows,
-    spread_rows,
-)
-from corollary.engines.local.values import native
-from corollary.engines.local.values.texts import Texts
+from corollary.engines.local.evaluation.text_functions import NoValueError
 
 DEPTH_MAX = 1000
 DIGITS_MAX = 1000
@@ -40,10 +32,13 @@ NAME_MAX_CHARACTERS = 50_000
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _STRINGS = re.compile(r""" "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """, re.DOTALL | re.VERBOSE)
+_INFINITE = re.compile(
+    r""" "(?:[^"\\]|\\.)*" | ([+-])(?:INF|Infinity)\b """, re.DOTALL | re.VERBOSE
+)
 _QUOTES = re.compile(r"""\\.|["]""", re.DOTALL)
 _IN_NAMES = frozenset({"Sc", "Pc", "Nd", "Nl", "Mn", "Mc", "Cf", "Lu", "Ll", "Lt", "Lm", "Lo"})
-_SPECIAL = re.compile(r'["\\\x00-\x1f]')
-_WIDE = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
+SPECIAL = re.compile(r'["\\\x00-\x1f]')
+WIDE = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _LETTERS = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
@@ -52,10 +47,19 @@ def _whole(digits: str) -> bytes:
     return b"0" if digits == "-0" else digits.encode()
 
 
-def _broken(digits: str) -> bytes:
+class Fraction(bytes):
+    """The text of a number that is no integer; `written` is as it stands in the document."""
+
+    written: str
+
+
+def _broken(digits: str) -> Fraction:
     _check_digits(digits)
-    text = show_float(float(digits))
-    return (f'"{text}"' if text.endswith("y") else text).encode()
+    value = float(digits)
+    text = show_float(value)
+    found = Fraction((text if isfinite(value) else f'"{text}"').encode())
+    found.written = digits
+    return found
 
 
 def _check_digits(number: str) -> None:
@@ -73,12 +77,15 @@ def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
-    parse_int=_whole,
-    parse_float=_broken,
-    parse_constant=_no_constant,
-    strict=False,
+_DECODER, _EXACT_DECODER = (
+    json.JSONDecoder(
+        object_pairs_hook=_object,
+        parse_int=_whole,
+        parse_float=_broken,
+        parse_constant=constant,
+        strict=strict,
+    )
+    for constant, strict in ((_no_constant, False), (_broken, True))
 )
 
 
@@ -86,27 +93,39 @@ class NoJsonError(Exception):
     """A text is no JSON."""
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, is_exact: bool = False) -> Any:
     """Return the first value of a text.
+
+    Args:
+        text: it may go on after the value.
+        is_exact: whether numbers may be `NaN`, `-INF` and their like, and strings have no control
+            characters, as `from_json` has it.
 
     Raises:
         NoJsonError: the text does not begin with a value.
     """
+    decoder = _EXACT_DECODER if is_exact else _DECODER
     try:
-        return _scan(text)
+        return _scan(text, decoder)
     except ValueError:
-        if "'" not in text:
+        if "'" not in text and not (is_exact and "I" in text):
             raise NoJsonError from None
     try:
-        return _scan(_STRINGS.sub(_double_quoted, text))
+        text = _STRINGS.sub(_double_quoted, text)
+        return _scan(_INFINITE.sub(_unsigned, text) if is_exact else text, decoder)
     except ValueError:
         raise NoJsonError from None
 
 
-def _scan(text: str) -> Any:
+def _unsigned(found: re.Match[str]) -> str:
+    """Return an infinite number as Python reads it; a string is itself."""
+    return f"{found[1].rstrip('+')}Infinity" if found[1] else found[0]
+
+
+def _scan(text: str, decoder: json.JSONDecoder) -> Any:
     blanks = _BLANKS.match(text)
     start = blanks.end() if blanks else 0
-    value, end = _DECODER.raw_decode(text, start)
+    value, end = decoder.raw_decode(text, start)
     if end < len(text) and not isinstance(value, str | list | tuple):
         after = text[end]
         if isinstance(value, bytes):
@@ -260,7 +279,7 @@ def _match(value: Any, path: Path, style: Style, found: list[str], special: Any)
             rest[1:] if is_double else rest,
             Style.FLAT if is_double else inner,
             texts,
-            _SPECIAL if is_single else special,
+            SPECIAL if is_single else special,
         )
         for each in value
     ]
@@ -273,12 +292,12 @@ def _match(value: Any, path: Path, style: Style, found: list[str], special: Any)
 
 def _get(text: str, path: str) -> str | None:
     steps, found = read_path(path), list[str]()
-    if steps is None or not _match(read_json(text), steps, Style.RAW, found, _WIDE):
+    if steps is None or not _match(read_json(text), steps, Style.RAW, found, WIDE):
         return None
-    return _checked(" ".join(found))
+    return checked_text(" ".join(found))
 
 
-def _checked(text: str) -> str:
+def checked_text(text: str) -> str:
     """Return a text that can be one here; one with half of a surrogate pair cannot in Spark."""
     if not is_encodable(text):
         raise NoValueError(FAILED_CONVERSION) if "\0" in text else NoJsonError
@@ -290,7 +309,7 @@ def _fields(text: str, *names: str) -> list[str | None] | None:
     if not isinstance(pairs, tuple):
         return None
     texts = {
-        name: _checked(x if isinstance(x, str) else write_json(x, _WIDE))
+        name: checked_text(x if isinstance(x, str) else write_json(x, WIDE))
         for name, x in pairs
         if name in names and x is not None
     }
@@ -306,10 +325,10 @@ def _keys(text: str) -> list[str] | None:
     value = read_json(text)
     if not isinstance(value, tuple):
         return None
-    return [_checked(name.encode(errors="replace").decode()) for name, _ in value]
+    return [checked_text(name.encode(errors="replace").decode()) for name, _ in value]
 
 
-def _read(function: Callable[..., Any]) -> Callable[..., Any]:
+def or_null(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that is null where a text is no JSON."""
 
     def apply(*arguments: Any) -> Any:
@@ -330,45 +349,10 @@ def _read(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-# --- values as JSON ---------------------------------------------------------------------------
-
-
-def _written(values: Any, type_: Type) -> Texts:
-    """Return values of a type as JSON."""
-    if type_.members:
-        names = [f"{write_json(name, _SPECIAL)}:" for name, _ in type_.members]
-        return show_nested(values, type_, _written, names)
-    (found,), rows = distinct_rows([values])
-    texts: Texts = spread_rows(Texts.of([_write_value(each, type_) for each in found]), rows)
-    return texts
-
-
-def _write_value(stored: Any, type_: Type) -> str:
-    value = native.to_python(stored, type_)
-    match type_.logical_kind:
-        case Kind.SYMBOL:
-            text = value
-        case Kind.BINARY:
-            text = b64encode(value).decode()
-        case Kind.FLOAT | Kind.FLOAT32 if isfinite(value):
-            return show_value(stored, type_)
-        case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
-            moment = value.replace(tzinfo=None).isoformat("T", "milliseconds")
-            text = moment if type_.is_timestamp_ntz else f"{moment}Z"
-        case Kind.BOOL:
-            return "true" if value else "false"
-        case Kind.NUMBER | Kind.UNSIGNED | Kind.DECIMAL:
-            return str(value)
-        case _:
-            text = show_value(stored, type_)
-    return write_json(text, _SPECIAL)
-
-
 JSON_FUNCTIONS: dict[str, Callable[[list[Operand], Any], Result]] = {
-    "to_json": lambda operands, _: (_written(*operands[0]), []),
-    "get_json_object": each_row(_read(_get)),
-    "json_array_length": each_row(_read(_length)),
-    "json_object_keys": each_list(_read(_keys)),
-    "json_tuple": each_list(_read(_fields)),
+    "get_json_object": each_row(or_null(_get)),
+    "json_array_length": each_row(or_null(_length)),
+    "json_object_keys": each_list(or_null(_keys)),
+    "json_tuple": each_list(or_null(_fields)),
 }
 """Functors of texts of JSON."""

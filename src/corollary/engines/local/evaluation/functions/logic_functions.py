@@ -1,6 +1,6 @@
 r"""Functions whose result is a truth: comparisons, negation, patterns of text.
 
-In a pattern of `like`, `%` stands for any text, `_` for one character, and a character behind `\`
+In a pattern of `like`, `%` stands for any text, `_` for one character, and a character after `\`
 for itself.
 """
 

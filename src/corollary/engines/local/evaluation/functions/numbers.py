@@ -31,7 +31,7 @@ from corollary.engines.local.values.native import NativeArray, narrow_integers
 
 UNDEFINED_ROOT = "undefined root"
 EXACT_FLOAT_MAX = 2.0**52
-"""Smaller floats have digits behind the point, or are integers that can be counted on from."""
+"""Smaller floats have digits after the point, or are integers that can be counted on from."""
 
 EXACT_POWER_MAX = 22
 """Powers of ten up to this one are floats without rounding."""
@@ -193,7 +193,13 @@ def _mapped(function: Callable[[Any], Any]) -> Callable[[list[Operand], Type], R
 
 
 def _to_integer(operands: list[Operand], type_: Type) -> Result:
-    values, faults = to_integer(operands[:1], type_)
+    (given, source), _ = operands
+    if source.is_float:  # the largest integer has no float: like Spark, take the one above for it
+        is_largest = given == 2.0**63
+        values, faults = to_integer([(np.where(is_largest, 0.0, given), source)], type_)
+        values = np.where(is_largest, np.iinfo(np.int64).max, values)
+    else:
+        values, faults = to_integer(operands[:1], type_)
     bits = _literal(operands[1]) or 64  # there may be no row
     bound = 1 << (bits - 1)
     if bound.bit_length() < 64:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import bool_values, fixed_values
-from corollary.core.types import Kind, Type
+from corollary.core.types import Type
 from corollary.core.values import is_encodable
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
@@ -56,7 +56,7 @@ def each_row(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
 
     def apply(operands: list[Operand], type_: Type) -> Result:
         results, faults, rows = compute_rows(function, operands)
-        if type_.kind is Kind.SYMBOL:
+        if type_.stores_texts:
             made: Any = Texts.of([each or "" for each in results])
         else:
             made = np.array([each or 0 for each in results], dtype_of(type_.kind))
@@ -110,7 +110,7 @@ def _replace(text: str, old: str, new: str) -> str:
 
 
 def _slice(operands: list[Operand], type_: Type, bounds: Callable[..., tuple[Any, Any]]) -> Result:
-    """Cut texts between two places, the first and the one behind the last character."""
+    """Cut texts between two places, that of the first character and that after the last one."""
     texts, *numbers = (values for values, _ in operands)
     if texts.is_ascii:
         sizes = texts.byte_lengths()

@@ -124,14 +124,14 @@ def _is_ipv6(text: str) -> bool:
 
 def part_of_url(text: str, part: str, key: str | None = None) -> str | None:
     """Return a part of a URL, or the value of a key, a pattern, in its query."""
+    if key is not None and part != "QUERY":
+        return None  # whatever the text is
     parts = read_url(text)
     if parts is None:
         raise NoValueError(FAILED_CONVERSION)
     found = parts.get(part)
     if key is None or found is None:
         return found
-    if part != "QUERY":
-        return None
     pattern = f"(&|^){key}=([^&]*)"
     try:
         count_groups(pattern)

@@ -6,7 +6,7 @@ from math import nan
 
 from sqlglot import exp
 
-from corollary.core.functors.catalog import FUNCTORS, result_type
+from corollary.core.functors.catalog import FUNCTORS, count_groups, result_type
 from corollary.core.functors.spec import (
     BYTES,
     DAY,
@@ -31,16 +31,14 @@ from corollary.core.types import (
     Type,
 )
 from corollary.data_class import dataclass
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     EPOCH,
     bits_of,
     call,
-    cast,
-    convert,
     integer,
     is_untyped,
-    to_decimal,
 )
+from corollary.frontends.sql.binder.values.conversions import cast, convert, to_decimal
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     attempt,
@@ -108,6 +106,8 @@ def fitted(argument: Expression, kinds: Kinds, site: Site) -> Expression:
 
 def fit_all(arguments: list[Expression], spec: FunctorSpec, site: Site) -> tuple[Expression, ...]:
     """Return arguments as a signature wants them, or refuse one of them."""
+    for at in spec.patterns:
+        literal_pattern(arguments[at], site)
     return tuple(fitted(each, spec.kinds(at), site) for at, each in enumerate(arguments))
 
 
@@ -237,6 +237,16 @@ def literal_text(argument: Expression, site: Site) -> str:
     if isinstance(argument, ConstantValue) and isinstance(argument.value, str):
         return argument.value
     raise site.error("C1306", f"`{site.name}` needs a literal text here.", "write it as a literal")
+
+
+def literal_pattern(argument: Expression, site: Site) -> tuple[str, int]:
+    """Return an argument that must be a literal pattern of RE2, and the number of its groups."""
+    pattern = literal_text(argument, site)
+    try:
+        return pattern, count_groups(pattern)
+    except ValueError as error:
+        message = f"`{pattern}` is not a pattern of RE2: {error}."
+        raise site.error("C1306", message, "write it without what RE2 does not have") from None
 
 
 def plain(type_: Type) -> Type:

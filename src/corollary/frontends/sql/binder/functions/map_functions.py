@@ -7,17 +7,16 @@ from corollary.frontends.sql.binder.functions.arguments import (
     MANY,
     SqlFunction,
     fitted,
-    literal_text,
+    literal_pattern,
 )
 from corollary.frontends.sql.binder.functions.array_functions import shaped_call
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     call,
     common_type,
     constant,
-    convert,
     is_untyped,
-    map_with,
 )
+from corollary.frontends.sql.binder.values.conversions import convert, map_with
 from corollary.frontends.sql.binder.values.operators import Site, choose, compare, mismatch, unfit
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
@@ -133,7 +132,7 @@ def _of_text(arguments: list[Expression], site: Site) -> Expression:
     signs = [constant(sign, SYMBOL) for sign in (",", ":")]
     patterns = [*arguments[1:], *signs[len(arguments) - 1 :]]
     for each in patterns:
-        literal_text(each, site)
+        literal_pattern(each, site)
     type_ = map_of(SYMBOL, SYMBOL)
     return call("str_to_map", (text, *patterns), type_, site.span)
 

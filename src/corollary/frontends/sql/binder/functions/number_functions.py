@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from corollary.core.functors.lambdas import lambda_name
 from corollary.core.functors.spec import WHOLE
 from corollary.core.types import (
     BOOL,
@@ -27,18 +28,22 @@ from corollary.frontends.sql.binder.functions.arguments import (
     plain,
 )
 from corollary.frontends.sql.binder.session import type_name
-from corollary.frontends.sql.binder.values.conversions import (
-    amount_of,
+from corollary.frontends.sql.binder.values.common_types import (
     bits_of,
     call,
-    cast,
     common_type,
-    convert,
     decimal_of,
     integer,
-    interval_of,
     is_untyped,
     sized,
+)
+from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
+    cast,
+    convert,
+    field,
+    interval_of,
+    parameter,
     to_decimal,
     within,
     zero_of,
@@ -49,6 +54,7 @@ from corollary.frontends.sql.binder.values.operators import (
     aligned,
     arithmetic,
     attempt,
+    check_comparable,
     choose,
     compare,
     negate,
@@ -206,6 +212,7 @@ def _extreme(functor: str) -> SqlFunction:
         values, type_ = _widest(arguments, site)
         if type_ is None:
             return values[0]
+        check_comparable(type_, site)
         is_nullable = all(value.type.nullable for value in values)
         return FunctionCall(functor, values, type_.with_null(is_nullable), site.span)
 
@@ -278,20 +285,9 @@ def _type_name(arguments: list[Expression], site: Site) -> Expression:
     """`typeof(x)`: the name of its type, which is known before."""
     (value,) = arguments
     type_ = value.type
-    if _has_integers_in_arrays(type_):
-        message = "`typeof` of an array or map of integers is refused: they have 64 bits here."
-        raise site.error("C1311", message, "apply it to an element")
     if type_.is_number:
         type_ = replace(type_, bits=bits_of(value))
-    name = "void" if is_untyped(value) else type_.catalog_name
-    return ConstantValue(name, SYMBOL, site.span)
-
-
-def _has_integers_in_arrays(type_: Type) -> bool:
-    return any(
-        (each.is_number and not type_.is_struct) or _has_integers_in_arrays(each)
-        for _, each in type_.members
-    )
+    return ConstantValue(type_.catalog_name, SYMBOL, site.span)
 
 
 def _hash(functor: str) -> SqlFunction:
@@ -300,20 +296,38 @@ def _hash(functor: str) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         found: Expression = integer(42)
         for argument in arguments:
-            if is_untyped(argument):
-                continue
-            value, width = _hashed(argument, site)
-            found = FunctionCall(functor, (value, found, integer(width)), NUMBER, site.span)
+            found = _on_top(functor, argument, found, site)
         return found
 
     return SqlFunction(1, MANY, build)
+
+
+def _on_top(functor: str, value: Expression, seed: Expression, site: Site) -> Expression:
+    """Return the hash of a value on top of another; nulls leave that as it is."""
+    if is_untyped(value):
+        return seed
+    type_ = value.type
+    if type_.is_struct:
+        for at in range(len(type_.members)):
+            seed = _on_top(functor, field(value, at), seed, site)
+        return seed
+    if type_.element is not None:
+        if type_.element.precision < 0:  # of nulls
+            return seed
+        names = parameter("h", NUMBER), parameter("x", type_.element)
+        inside = _on_top(functor, names[1], names[0], site)
+        merge = FunctionCall(lambda_name(("h", "x")), (inside,), NUMBER)
+        made = FunctionCall("reduce", (value, seed, merge), NUMBER.with_null(True), site.span)
+        return FunctionCall("coalesce", (made, seed), NUMBER, site.span)
+    hashed, width = _hashed(value, site)
+    return FunctionCall(functor, (hashed, seed, integer(width)), NUMBER, site.span)
 
 
 def _hashed(value: Expression, site: Site) -> tuple[Expression, int]:
     """Return what is hashed of a value, and how many bytes it has; 0 for any number."""
     type_ = value.type
     if type_.is_interval:
-        return amount_of(value), 4 if type_.logical is Kind.MONTHS else 8
+        return amount_of(value), 4 if type_.is_months else 8
     if type_.is_unsigned:
         value = to_decimal(value, 0, 20)
     elif type_.is_timestamp_ntz:
@@ -335,8 +349,8 @@ def _hashed(value: Expression, site: Site) -> tuple[Expression, int]:
         case Kind.SYMBOL | Kind.BINARY:
             return value, 0
         case _:
-            message = f"`{site.name}` of {type_name(type_)} is refused: it hashes single values."
-            raise site.error("C1311", message, "hash the parts")
+            message = f"`{site.name}` of {type_name(type_)} is refused: maps have no order."
+            raise site.error("C1311", message, "hash `map_entries(m)`")
 
 
 NUMBER_FUNCTIONS: dict[str, SqlFunction] = {

@@ -9,6 +9,7 @@ from corollary.frontends.sql.binder.functions.array_functions import (
     ARRAY_FUNCTIONS,
     LIST_FUNCTIONS,
 )
+from corollary.frontends.sql.binder.functions.json_functions import JSON_FUNCTIONS
 from corollary.frontends.sql.binder.functions.map_functions import (
     FUNCTIONS_OF_MAPS,
     MAP_FUNCTIONS,
@@ -24,7 +25,7 @@ from corollary.frontends.sql.binder.functions.time_of_day_functions import (
     CLOCK_FUNCTIONS,
     TIME_OF_DAY_FUNCTIONS,
 )
-from corollary.frontends.sql.binder.values.conversions import sized
+from corollary.frontends.sql.binder.values.common_types import sized
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.query_tree import Expression
 
@@ -36,6 +37,7 @@ FUNCTIONS: dict[str, SqlFunction] = {
     **CLOCK_FUNCTIONS,
     **LIST_FUNCTIONS,
     **MAP_FUNCTIONS,
+    **JSON_FUNCTIONS,
 }
 """The functions of SQL that are more than a functor."""
 
@@ -90,7 +92,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("aes_encrypt", "aes_decrypt", "try_aes_decrypt"), _CODE),
     **dict.fromkeys(("from_csv", "to_csv", "schema_of_csv", "from_xml", "to_xml"), _FORMAT),
     **dict.fromkeys(("schema_of_xml", "from_avro", "to_avro", "schema_of_avro"), _FORMAT),
-    **dict.fromkeys(("from_protobuf", "to_protobuf", "schema_of_json"), _FORMAT),
+    **dict.fromkeys(("from_protobuf", "to_protobuf"), _FORMAT),
     **dict.fromkeys(("parse_json", "try_parse_json", "to_variant_object"), _VARIANT),
     **dict.fromkeys(("is_variant_null", "is_valid_variant"), _VARIANT),
     **dict.fromkeys(("schema_of_variant", "schema_of_variant_agg"), _VARIANT),
@@ -101,12 +103,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "collate": ("compares texts as a language does", "compare `lower(x)`, or keep a sort key"),
     "collect_union": ("would be a set of elements", "use `collect_set` of an `explode`"),
     "counter_diff": ("is a difference to the row before", "use `x - lag(x) OVER (…)`"),
-    "from_json": (
-        "reads what does not fit in ways of its own",
-        "use `get_json_object` or `json_tuple`, and a cast",
-    ),
+    "schema_of_json": ("is a text that says a type", "write it: `from_json(s, 'a INT')`"),
     "measure": ("is of metric views, which are not known here", "write the aggregate"),
     "sentences": ("depends on a language", "use `split`"),
+    "window_time": ("names a window by its end", "use `window.end - INTERVAL 0.000001 SECONDS`"),
     "timestamp_nanos": ("has parts that no timestamp here has", "use `timestamp_micros`"),
     "unix_nanos": ("counts parts that no timestamp here has", "use `unix_micros`"),
 }
@@ -133,8 +133,12 @@ _INT = (
     "length levenshtein locate minute month octet_length position quarter regexp_count "
     "regexp_instr second size unix_date week weekday weekday_iso weekofyear year yearofweek"
 )
-RESULT_BITS = {**dict.fromkeys(_INT.split(), 32), "bit_get": 8, "getbit": 8}
-"""The bits of the integers that functions give, but those of BIGINT."""
+RESULT_BITS = {
+    **dict.fromkeys(_INT.split(), 32),
+    **dict.fromkeys(("bit_get", "getbit"), 8),
+    **dict.fromkeys(("bitmap_bit_position", "bitmap_bucket_number"), 64),
+}
+"""The bits of the integers that functions give, where their arguments do not say them."""
 
 
 def refusal_of(name: str) -> tuple[str, str] | None:

@@ -1,9 +1,11 @@
 """Functions on text; where an argument is binary, those on binary values that have their names."""
 
 import re
+from dataclasses import replace
 
-from corollary.core.functors.catalog import FUNCTORS, count_groups, result_type
+from corollary.core.functors.catalog import FUNCTORS, result_type
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
+from corollary.core.functors.texts import HMAC_ALGORITHMS
 from corollary.core.types import (
     BINARY,
     BOOL,
@@ -11,6 +13,7 @@ from corollary.core.types import (
     NUMBER,
     SYMBOL,
     Type,
+    array_of,
     decimal,
 )
 from corollary.frontends.sql.binder.functions.arguments import (
@@ -20,10 +23,12 @@ from corollary.frontends.sql.binder.functions.arguments import (
     expressions_of,
     fitted,
     literal_integer,
+    literal_pattern,
     literal_text,
     with_default,
 )
-from corollary.frontends.sql.binder.values.conversions import call, cast, integer, is_untyped
+from corollary.frontends.sql.binder.values.common_types import call, integer, is_untyped
+from corollary.frontends.sql.binder.values.conversions import cast, convert
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     attempt,
@@ -36,8 +41,9 @@ from corollary.frontends.sql.query_tree import ConstantValue, Expression, Functi
 REST = 2**31 - 1
 """The length that means the rest of a text."""
 
-_NO_PART = call("split_part", (ConstantValue("", SYMBOL),) * 2 + (integer(0),), SYMBOL)
-"""A text without a value."""
+_NUMBER = ConstantValue("a number that `elt` has a text for", SYMBOL)
+_NO_TEXT = call("to_string", (call("to_number", (_NUMBER,), NUMBER),), SYMBOL)
+"""A text that has no value: what is read as a number is none, and the error quotes it."""
 
 
 def _trim(functor: str, is_reversed: bool = False) -> SqlFunction:
@@ -65,6 +71,9 @@ def _flat(parts: list[Expression]) -> list[Expression]:
 
 def _concat_with(arguments: list[Expression], site: Site) -> Expression:
     """`concat_ws(separator, …)`: nulls are left out, so each part brings its separator along."""
+    is_literal = isinstance(arguments[0], ConstantValue) and isinstance(arguments[0].value, str)
+    if not is_literal or any(each.type.is_array for each in arguments):
+        return _concat_lists(arguments, site)
     separator = literal_text(arguments[0], site)
     parts = [fitted(each, TEXT, site) for each in arguments[1:]]
     empty, sign = ConstantValue("", SYMBOL), ConstantValue(separator, SYMBOL)
@@ -82,17 +91,30 @@ def _concat_with(arguments: list[Expression], site: Site) -> Expression:
     )
 
 
+def _concat_lists(arguments: list[Expression], site: Site) -> Expression:
+    """`concat_ws(separator, …)` with arrays, of which each element is a part."""
+    texts = array_of(replace(SYMBOL, nullable=True))
+    nothing = ConstantValue((), texts)
+    separator = fitted(arguments[0], TEXT, site)
+    lists: list[Expression] = [nothing, nothing]
+    for each in arguments[1:]:
+        if not each.type.is_array:
+            part = fitted(each, TEXT, site)
+            lists.append(FunctionCall("array", (part,), texts, site.span))
+            continue
+        found = convert(each, texts.with_null(each.type.nullable))
+        lists.append(FunctionCall("coalesce", (found, nothing), texts, site.span))
+    joined = FunctionCall("array_concat", tuple(lists), texts, site.span)
+    return call("array_join", (joined, separator), SYMBOL, site.span)
+
+
 def _matches(functor: str, count: int) -> SqlFunction:
     """Return a function whose second argument is a pattern, which must be a literal."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        text, pattern = fitted(arguments[0], TEXT, site), literal_text(arguments[1], site)
+        pattern, groups = literal_pattern(arguments[1], site)
+        text = fitted(arguments[0], TEXT, site)
         fixed: tuple[Expression, ...] = (text, ConstantValue(pattern, SYMBOL))
-        try:
-            groups = count_groups(pattern)
-        except ValueError as error:
-            message = f"`{pattern}` is not a pattern of RE2: {error}."
-            raise site.error("C1306", message, "write it without what RE2 does not have") from None
         if "group" in FUNCTORS[functor].arguments:
             group = literal_integer(arguments[2], site) if len(arguments) > 2 else 1
             if not 0 <= group <= groups:
@@ -119,12 +141,12 @@ def _chosen(arguments: list[Expression], site: Site) -> Expression:
     number, *texts = arguments[0], *(fitted(each, TEXT, site) for each in arguments[1:])
     number = fitted(number, WHOLE, site)
     tests = [compare("eq", number, integer(at), site) for at in range(1, len(texts))]
-    # Any other number has no value: there is no part 0.
+    # Any other number has no value.
     bounds = (
         call("le", (integer(1), number), BOOL),
         call("le", (number, integer(len(texts))), BOOL),
     )
-    last = choose([(connect("and", bounds, site.span), texts[-1])], _NO_PART, SYMBOL, site.span)
+    last = choose([(connect("and", bounds, site.span), texts[-1])], _NO_TEXT, SYMBOL, site.span)
     found = choose(list(zip(tests, texts, strict=False)), last, SYMBOL, site.span)
     if not number.type.nullable:
         return found
@@ -202,10 +224,13 @@ def _to_number(is_try: bool) -> SqlFunction:
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         pattern, type_ = _number_pattern(literal_text(arguments[1], site), site)
-        blanks, nothing = ConstantValue(_BLANKS, SYMBOL), ConstantValue("", SYMBOL)
-        text = call("regexp_replace", (fitted(arguments[0], TEXT, site), blanks, nothing), SYMBOL)
+        blanks, empty = ConstantValue(_BLANKS, SYMBOL), ConstantValue("", SYMBOL)
+        text = call("regexp_replace", (fitted(arguments[0], TEXT, site), blanks, empty), SYMBOL)
         found = cast(_NUMBER_TEXT.build([text, ConstantValue(pattern, SYMBOL)], site), type_, 64)
         assert found is not None
+        is_null = FunctionCall("is_null", (text,), BOOL, site.span)
+        nothing = ConstantValue(None, type_.with_null(True))
+        found = choose([(is_null, nothing)], found, type_, site.span)
         return attempt(found, arguments[:1], site) if is_try else found
 
     return SqlFunction(2, 2, build)
@@ -347,19 +372,16 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
 }
 """Where an argument is binary."""
 
-_ALGORITHMS = ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512")
-
 
 def _hmac(arguments: list[Expression], site: Site) -> Expression:
     """`hmac(key, message, algorithm)`, by SHA-256 if nothing is said."""
     written = literal_text(arguments[2], site) if len(arguments) > 2 else "SHA256"
-    name = written.upper().replace("SHA-", "SHA")
-    if name not in _ALGORITHMS:
-        message, known = f"`hmac` does not know `{written}`.", ", ".join(_ALGORITHMS)
-        raise site.error("C1306", message, f"there are {known}")
+    name = written.lower().replace("sha-", "sha")
+    if name not in HMAC_ALGORITHMS:
+        known = ", ".join(HMAC_ALGORITHMS).upper()
+        raise site.error("C1306", f"`hmac` does not know `{written}`.", f"there are {known}")
     key, value = (fitted(each, BYTES, site) for each in arguments[:2])
-    algorithm = ConstantValue(name.lower(), SYMBOL)
-    return call("hmac", (key, value, algorithm), BINARY, site.span)
+    return call("hmac", (key, value, ConstantValue(name, SYMBOL)), BINARY, site.span)
 
 
 CODING_FUNCTIONS: dict[str, SqlFunction] = {

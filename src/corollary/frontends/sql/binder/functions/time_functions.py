@@ -28,16 +28,18 @@ from corollary.frontends.sql.binder.functions.arguments import (
     literal_text,
     numeric,
 )
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     EPOCH,
-    amount_of,
     call,
-    cast,
-    convert,
     integer,
-    interval_of,
     is_untyped,
     sized,
+)
+from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
+    cast,
+    convert,
+    interval_of,
     to_decimal,
 )
 from corollary.frontends.sql.binder.values.intervals import interval_part
@@ -163,7 +165,7 @@ def time_format(pattern: str, site: Site) -> str:
     return found
 
 
-def _patterns(written: str, site: Site) -> list[str]:
+def time_formats(written: str, site: Site) -> list[str]:
     """Return a pattern with its optional sections, then without some: `yyyy[-MM]` is two."""
     found, around = [""], list[list[str]]()
     for part in re.findall(r"'(?:[^']|'')*'|[^\[\]'#{}]+|.", written):
@@ -191,7 +193,7 @@ def _format(arguments: list[Expression], site: Site) -> Expression:
     if arguments[0].type.logical_kind in NUMERIC:
         message = f"`{site.name}` of numbers is refused: Spark moves signs and blanks around."
         raise site.error("C1311", message, "use `format_number`, or `lpad` of a text")
-    pattern = _patterns(literal_text(arguments[1], site), site)[0]
+    pattern = time_formats(literal_text(arguments[1], site), site)[0]
     value = fitted(arguments[0], TIME, site)
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
 
@@ -210,7 +212,7 @@ def to_time(result: Type) -> SqlFunction:
             text = fitted(value, TEXT, site)
             *tried, last = (
                 call(functor, (text, ConstantValue(pattern, SYMBOL)), result, site.span)
-                for pattern in _patterns(literal_text(arguments[1], site), site)
+                for pattern in time_formats(literal_text(arguments[1], site), site)
             )
             if not tried:
                 return last
@@ -340,6 +342,8 @@ def _bucket(arguments: list[Expression], site: Site) -> Expression:
 def _converted(arguments: list[Expression], site: Site) -> Expression:
     """`convert_timezone(source, target, t)`; the source is UTC if it is left out."""
     *zones, moment = arguments
+    if moment.type.is_symbol:  # its own zone does not matter
+        moment = cast(moment, TIMESTAMP_NTZ, 64) or moment
     source, target = [ConstantValue("UTC", SYMBOL), *zones][-2:]
     return convert(_CONVERSION.build([source, target, moment], site), TIMESTAMP_NTZ)
 

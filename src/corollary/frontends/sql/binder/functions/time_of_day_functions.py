@@ -18,15 +18,8 @@ from corollary.frontends.sql.binder.functions.time_functions import (
     tried,
     without_zone,
 )
-from corollary.frontends.sql.binder.values.conversions import (
-    amount_of,
-    call,
-    cast,
-    constant,
-    convert,
-    integer,
-    sized,
-)
+from corollary.frontends.sql.binder.values.common_types import call, constant, integer, sized
+from corollary.frontends.sql.binder.values.conversions import amount_of, cast, convert
 from corollary.frontends.sql.binder.values.operators import Site, unfit
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
 

@@ -1,17 +1,13 @@
-"""Types of several values together, and conversions between types: by themselves, and by `CAST`.
-
-Spark's ANSI rules: numbers widen (integer, decimal, double), dates become timestamps; text beside
-another type becomes that one, beside integers BIGINT and beside other numbers DOUBLE. An INT has 10
-digits as a decimal, a BIGINT 20, a literal as many as it is written with.
-"""
+"""Conversions of values between types: by themselves, and by `CAST`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
-from decimal import Context, Decimal
+from decimal import Decimal
 from math import isfinite
+from sys import float_info
 
-from corollary.core.logic import Value
+from corollary.core.functors.lambdas import lambda_name
 from corollary.core.spark_times import SIZES, names_of, unit_of
 from corollary.core.types import (
     BINARY,
@@ -22,7 +18,6 @@ from corollary.core.types import (
     FLOAT32,
     NUMBER,
     NUMERIC,
-    SQL_NUMERIC,
     SYMBOL,
     TIME_OF_DAY,
     TIMESTAMP,
@@ -31,13 +26,27 @@ from corollary.core.types import (
     Type,
     array_of,
     decimal,
-    interval,
     is_same,
-    map_of,
+    nested,
     struct_of,
 )
 from corollary.core.values import from_stored, to_float32, to_stored
-from corollary.frontends.sql.binder.session import UNTYPED
+from corollary.frontends.sql.binder.values.common_types import (
+    DIGITS_OF_BITS,
+    EPOCH,
+    NUMBER_DIGITS,
+    WIDE,
+    as_known,
+    bits_of,
+    call,
+    column_type,
+    constant,
+    decimal_of,
+    fits_bits,
+    integer,
+    is_untyped,
+    sized,
+)
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
     Expression,
@@ -45,195 +54,6 @@ from corollary.frontends.sql.query_tree import (
     UnknownValue,
 )
 from corollary.source import Span
-
-NUMBER_DIGITS = 20
-"""The digits of an integer as a decimal."""
-DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: NUMBER_DIGITS}
-"""Those of one with so many bits."""
-WIDE = Context(prec=100)
-"""No literal has more digits."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def is_untyped(expression: Expression) -> bool:
-    """Whether an expression is a `NULL` without a type."""
-    return expression.type.precision < 0
-
-
-def as_known(expression: Expression) -> Expression:
-    """Return an expression; one of PostgreSQL's type `unknown` is a text if nothing says more."""
-    return expression.as_type(SYMBOL) if isinstance(expression, UnknownValue) else expression
-
-
-def constant(value: Value, type_: Type, span: Span | None = None) -> ConstantValue:
-    """Return a constant."""
-    return ConstantValue(value, type_, span)
-
-
-def integer(value: int, span: Span | None = None) -> ConstantValue:
-    """Return an integer constant."""
-    return ConstantValue(value, NUMBER, span)
-
-
-def call(
-    functor: str, arguments: tuple[Expression, ...], type_: Type, span: Span | None = None
-) -> FunctionCall:
-    """Return a functor that is null where an argument is."""
-    nullable = any(argument.type.nullable for argument in arguments)
-    return FunctionCall(functor, arguments, type_.with_null(nullable), span)
-
-
-def decimal_of(expression: Expression) -> Type:
-    """Return the decimal type that holds the values of an integer or decimal."""
-    literal = _integer_literal(expression)
-    return _as_decimal(expression.type) if literal is None else decimal(len(str(abs(literal))), 0)
-
-
-def _integer_literal(expression: Expression) -> int | None:
-    """Return an integer that is written, and not cast: its digits are those of the text."""
-    if expression.type.is_number and not expression.type.precision:
-        value = expression.value if isinstance(expression, ConstantValue) else None
-        return value if isinstance(value, int) else None
-    return None
-
-
-def bits_of(expression: Expression) -> int:
-    """Return the bits of an integer; a literal is an INT if it fits."""
-    literal = expression.value if isinstance(expression, ConstantValue) else None
-    return expression.type.bits or (32 if fits_bits(literal, 32) else 64)
-
-
-def sized(expression: Expression, bits: int) -> Expression:
-    """Return an integer whose values are known to have so many bits."""
-    return replace(expression, type=replace(expression.type, bits=bits))
-
-
-def column_type(expression: Expression) -> Type:
-    """Return the type of a column with the values of an expression: literals are INT or BIGINT."""
-    type_ = expression.type
-    if not type_.is_number:
-        return type_
-    return replace(type_, bits=bits_of(expression), precision=0)
-
-
-def wider(left: Type, right: Type, *, by_name: bool = True) -> Type | None:
-    """Return the type of values of either type; None if there is none, or other names of fields.
-
-    >>> str(wider(decimal(5, 2), decimal(4, 3)))
-    'decimal(6,3)'
-    """
-    nullable = left.nullable or right.nullable
-    if left.precision < 0:
-        return right.with_null(True)
-    if right.precision < 0:
-        return left.with_null(True)
-    kinds = {left.logical_kind, right.logical_kind}
-    if kinds <= SQL_NUMERIC:
-        return _wider_number(left, right).with_null(nullable)
-    if left.element is not None and right.element is not None:
-        element = wider(left.element, right.element, by_name=by_name)
-        return None if element is None else array_of(element).with_null(nullable)
-    if left.is_struct and right.is_struct:
-        return _wider_struct(left, right, by_name=by_name)
-    if left.is_map and right.is_map:
-        key, value = (
-            wider(one, other, by_name=by_name)
-            for (_, one), (_, other) in zip(left.members, right.members, strict=True)
-        )
-        return map_of(key, value).with_null(nullable) if key and value else None
-    if len(kinds) == 1:
-        return (_wider_interval(left, right) if left.is_interval else left).with_null(nullable)
-    if left.is_time and right.is_time:
-        has_zone = Kind.TIMESTAMP in kinds
-        return (TIMESTAMP if has_zone else TIMESTAMP_NTZ).with_null(nullable)
-    if Kind.SYMBOL in kinds:
-        other = _read_type(right if left.is_symbol else left)
-        return None if other is None else other.with_null(nullable)
-    return None
-
-
-def _read_type(beside: Type) -> Type | None:
-    """Return the type that texts are read as beside values of another type."""
-    match beside.logical_kind:
-        case Kind.NUMBER:
-            return NUMBER
-        case Kind.FLOAT | Kind.FLOAT32 | Kind.DECIMAL:
-            return FLOAT
-        case (
-            Kind.BOOL
-            | Kind.DATE
-            | Kind.TIMESTAMP
-            | Kind.TIMESTAMP_NTZ
-            | Kind.BINARY
-            | Kind.TIME_OF_DAY
-        ):
-            return beside
-        case Kind.SYMBOL | Kind.UNSIGNED | Kind.RECORD | Kind.DURATION | Kind.MONTHS:
-            return None
-        case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
-            return None
-
-
-def _wider_struct(left: Type, right: Type, *, by_name: bool) -> Type | None:
-    """Return a struct with wider fields; those with other names have to have the same types."""
-    if len(left.members) != len(right.members):
-        return None
-    found: list[tuple[str, Type]] = []
-    for (name, one), (other_name, other) in zip(left.members, right.members, strict=True):
-        both = wider(one, other, by_name=by_name)
-        is_named = name.lower() == other_name.lower()
-        if both is None or not (is_named or (not by_name and is_same(one, other))):
-            return None
-        found.append((name, both))
-    return struct_of(found).with_null(left.nullable or right.nullable)
-
-
-def _wider_interval(left: Type, right: Type) -> Type:
-    """Return the type with the fields from the first to the last of both."""
-    both = {*names_of(left.fields), *names_of(right.fields)}
-    names = [each for each in SIZES if each in both]
-    return interval(" TO ".join(dict.fromkeys((names[0], names[-1]))))
-
-
-def _wider_number(left: Type, right: Type) -> Type:
-    if left.logical_kind is right.logical_kind and not left.is_decimal:
-        return replace(left, bits=max(left.bits or 64, right.bits or 64) if left.is_number else 0)
-    if Kind.FLOAT in (left.kind, right.kind):
-        return FLOAT
-    one, other = _as_decimal(left), _as_decimal(right)
-    scale = max(one.scale, other.scale)
-    before = max(one.precision - one.scale, other.precision - other.scale)
-    # Digits before the point are kept, other than in arithmetic.
-    return decimal(
-        min(DECIMAL_MAX_DIGITS, before + scale), max(0, min(scale, DECIMAL_MAX_DIGITS - before))
-    )
-
-
-def _as_decimal(type_: Type) -> Type:
-    return type_ if type_.is_decimal else decimal(DIGITS_OF_BITS[type_.bits or 64], 0)
-
-
-def common_type(
-    expressions: list[Expression], *, reads_texts: bool = True, by_name: bool = True
-) -> Type | None:
-    """Return the type that all values can be converted to; None if there is none.
-
-    Args:
-        expressions: the values.
-        reads_texts: whether texts beside other values are read as such.
-        by_name: whether fields of structs must have the same names.
-    """
-    texts = [each for each in expressions if each.type.is_symbol and not is_untyped(each)]
-    if texts and not reads_texts and not all(each.type.is_symbol for each in expressions):
-        return None
-    found: Type = UNTYPED
-    for each in (*texts, *(each for each in expressions if each not in texts)):  # as Spark does
-        both = wider(found, column_type(each), by_name=by_name)
-        if both is None:
-            return None
-        found = both
-    is_nullable = any(each.type.nullable for each in expressions)
-    return found if found.precision < 0 else found.with_null(is_nullable)
 
 
 def convert(expression: Expression, type_: Type) -> Expression:
@@ -291,10 +111,10 @@ def convert(expression: Expression, type_: Type) -> Expression:
 def _with_elements(
     array: Expression, type_: Type, change: Callable[[Expression, Type], Expression | None]
 ) -> Expression:
-    """Return an array with elements of another type if it is written with them, else as it is."""
+    """Return an array with elements of another type, as it is if these cannot be converted."""
     element, held = type_.element, array.type.element
     assert element is not None
-    if held is None or held == element:
+    if held is None:
         return array
     if is_same(held, element):
         return replace(array, type=type_)
@@ -306,10 +126,13 @@ def _with_elements(
             parts = array.arguments
         case _ if held.precision < 0:  # all elements are null
             size = call("size", (array,), NUMBER)
-            return call("array_repeat", (_typed_null(element), size), type_, array.span)
+            return call("array_repeat", (typed_null(element), size), type_, array.span)
         case _:
             is_alike = held.domain == element.domain and held.logical is element.logical
-            return replace(array, type=type_) if is_alike and not held.members else array
+            if is_alike and not held.members and (held.bits or 64) <= (element.bits or 64):
+                return replace(array, type=type_)
+            of_each = change(parameter("x", held), element)
+            return array if of_each is None else for_each(array, "x", of_each)
     made = [change(each, element) for each in parts]
     if None in made:
         return array
@@ -320,14 +143,26 @@ def _with_elements(
     return FunctionCall("array", found, type_.with_null(False), array.span)
 
 
+def parameter(name: str, type_: Type) -> FunctionCall:
+    """Return a parameter of a lambda; an element of an array may be null."""
+    return FunctionCall(lambda_name((name,)), (), type_.with_null(True))
+
+
+def for_each(array: Expression, name: str, body: Expression) -> Expression:
+    """Return the array of what a body with a parameter is for each element."""
+    applied = FunctionCall(lambda_name((name,)), (body,), body.type)
+    type_ = array_of(body.type).with_null(array.type.nullable)
+    return FunctionCall("transform", (array, applied), type_, array.span)
+
+
 def map_with(
     given: Expression, type_: Type, change: Callable[[Expression, Type], Expression | None]
 ) -> Expression | None:
     """Return a map with keys and values of other types, if its arrays can be converted."""
+    if not given.type.is_map and not is_untyped(given):
+        return None
     if isinstance(given, ConstantValue):
         return ConstantValue(None, type_.with_null(True), given.span)
-    if not given.type.is_map:
-        return None
     if is_same(given.type, type_):
         return replace(given, type=type_.with_null(given.type.nullable))
     parts: list[Expression] = []
@@ -380,11 +215,11 @@ def make_struct(named: Sequence[tuple[str, Expression]], span: Span | None) -> E
     parts: list[Expression] = []
     for name, each in zip(names, values, strict=True):
         is_null = isinstance(each, ConstantValue) and each.value is None
-        parts += [constant(name, SYMBOL), _typed_null(each.type) if is_null else each]
+        parts += [constant(name, SYMBOL), typed_null(each.type) if is_null else each]
     return FunctionCall("struct", tuple(parts), type_, span)
 
 
-def _typed_null(type_: Type) -> Expression:
+def typed_null(type_: Type) -> Expression:
     """Return a null of which rules know the type: the first element of an array without any."""
     nothing = ConstantValue((), array_of(type_))
     return FunctionCall("get", (nothing, integer(0)), type_.with_null(True))
@@ -416,7 +251,8 @@ def to_decimal(expression: Expression, scale: int, precision: int) -> Expression
         exponent = value.as_tuple().exponent
         if isinstance(exponent, int) and -exponent <= scale:
             wide = value.quantize(Decimal(1).scaleb(-scale), context=WIDE)
-            return ConstantValue(wide, decimal(precision, scale), expression.span)
+            if len(wide.as_tuple().digits) <= DECIMAL_MAX_DIGITS:
+                return ConstantValue(wide, decimal(precision, scale), expression.span)
     if expression.type.is_float32:
         expression = convert(expression, FLOAT)
     functor, result = "to_decimal", decimal(precision, scale)
@@ -428,14 +264,28 @@ def to_decimal(expression: Expression, scale: int, precision: int) -> Expression
 # --- casts -------------------------------------------------------------------------------------
 
 
-def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
+Wrap = Callable[[Expression, Expression], Expression]
+
+
+def cast(
+    expression: Expression, target: Type, bits: int, wrap: Wrap | None = None
+) -> Expression | None:
     """Return a value converted as `CAST` does; None if the types cannot be converted.
 
     Args:
         expression: the value.
         target: the type asked for.
         bits: the size of the integer asked for.
+        wrap: changes the conversion of a value without members, which is given too: `TRY_CAST`.
     """
+    found = _cast(expression, target, bits, wrap)
+    is_single = not (expression.type.members and target.members)
+    if wrap is None or found is None or found is expression or not is_single:
+        return found
+    return wrap(found, expression)
+
+
+def _cast(expression: Expression, target: Type, bits: int, wrap: Wrap | None) -> Expression | None:
     if is_untyped(expression):
         return convert(expression, replace(target, bits=bits) if target.is_number else target)
     if expression.type.is_float32 and not (target.is_symbol or target.is_float32):
@@ -444,13 +294,7 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
     kind = expression.type.logical_kind
     match target.logical_kind:
         case Kind.SYMBOL | Kind.RECORD:
-            if kind is Kind.BINARY:
-                return call("from_utf8", (expression,), SYMBOL, span)
-            if expression.type.is_interval:
-                fields = constant(expression.type.fields, SYMBOL)
-                return call("format_interval", (amount_of(expression), fields), SYMBOL, span)
-            is_text = kind is Kind.SYMBOL and expression.type.record is None
-            return expression if is_text else call("show", (expression,), SYMBOL, span)
+            return _to_text(expression)
         case Kind.NUMBER:
             found = _to_integer(expression, bits)
             if isinstance(found, ConstantValue):  # not a literal any more, whose digits count
@@ -463,6 +307,9 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
                 return call("parse_float", (expression,), FLOAT, span)
             if kind is Kind.FLOAT:
                 return expression
+            if kind is Kind.TIMESTAMP:
+                exact = call("to_float", (_micros_since_1970(expression),), FLOAT, span)
+                return call("/", (exact, constant(1e6, FLOAT)), FLOAT, span)
             is_number = kind in NUMERIC or kind is Kind.BOOL
             return call("to_float", (expression,), FLOAT, span) if is_number else None
         case Kind.FLOAT32:
@@ -478,9 +325,29 @@ def cast(expression: Expression, target: Type, bits: int) -> Expression | None:
         case Kind.DURATION | Kind.MONTHS:
             return _to_interval(expression, target)
         case Kind.ARRAY | Kind.STRUCT | Kind.MAP:
-            return _cast_members(expression, target)
+            return _cast_members(expression, target, wrap)
         case Kind.UNSIGNED:
             return None
+
+
+def _to_text(expression: Expression) -> Expression | None:
+    type_, span = expression.type, expression.span
+    if type_.is_binary:
+        return call("from_utf8", (expression,), SYMBOL, span)
+    if type_.is_interval:
+        fields = constant(type_.fields, SYMBOL)
+        return call("format_interval", (amount_of(expression), fields), SYMBOL, span)
+    if type_.is_symbol and type_.record is None:
+        return expression
+    shown = _cast_members(expression, _shown(type_), None) if type_.members else expression
+    return None if shown is None else call("show", (shown,), SYMBOL, span)
+
+
+def _shown(type_: Type) -> Type:
+    """Return a type with texts for bytes inside, which are shown as such."""
+    if not type_.members:
+        return SYMBOL if type_.is_binary else type_
+    return nested(type_.logical_kind, [(name, _shown(each)) for name, each in type_.members])
 
 
 def _to_float32(expression: Expression) -> Expression | None:
@@ -493,6 +360,9 @@ def _to_float32(expression: Expression) -> Expression | None:
             return call("parse_float32", (expression,), FLOAT32, span)
         case Kind.DECIMAL | Kind.UNSIGNED:
             return _to_float32(call("show", (expression,), SYMBOL, span))
+        case Kind.TIMESTAMP:
+            seconds = cast(expression, FLOAT, 64)
+            return None if seconds is None else _to_float32(seconds)
         case Kind.BOOL:
             return _to_float32(call("to_number", (expression,), NUMBER, span))
         case Kind.NUMBER | Kind.FLOAT:
@@ -505,31 +375,44 @@ def _to_float32(expression: Expression) -> Expression | None:
             return None
 
 
-def _cast_members(expression: Expression, target: Type) -> Expression | None:
+def _cast_members(expression: Expression, target: Type, wrap: Wrap | None) -> Expression | None:
+    def change(each: Expression, type_: Type) -> Expression | None:
+        return cast(each, type_, type_.bits or 64, wrap)
+
     if target.is_struct:
-        return _with_fields(
-            expression, target, lambda each, type_: cast(each, type_, type_.bits or 64)
-        )
+        return _with_fields(expression, target, change)
     if target.is_map:
-        return map_with(expression, target, lambda each, type_: cast(each, type_, 64))
-    made = _with_elements(expression, target, lambda each, type_: cast(each, type_, 64))
+        key = expression.type.members[0][1] if expression.type.is_map else None
+        if wrap is not None and key is not None and not is_same(key, target.members[0][1]):
+            return None  # a key would be null
+        return map_with(expression, target, change)
+    if not (expression.type.is_array or is_untyped(expression)):
+        return None
+    made = _with_elements(expression, target, change)
     return made if made.type.element == target.element else None
 
 
 def amount_of(value: Expression) -> Expression:
-    """Return the months or microseconds of an interval, or those of a time of the day."""
-    if isinstance(value, ConstantValue):
+    """Return the months or microseconds of an interval, or those of a time."""
+    if isinstance(value, ConstantValue) and not value.type.is_timestamp:
         return ConstantValue(to_stored(value.value), NUMBER.with_null(value.type.nullable))
     if isinstance(value, FunctionCall) and value.functor == "to_duration":
         return value.arguments[0]
+    if value.type.is_timestamp:
+        return _micros_since_1970(value)
     functor = "time_to_micros" if value.type.is_time_of_day else "to_microseconds"
-    functor = "to_month_count" if value.type.logical is Kind.MONTHS else functor
+    functor = "to_month_count" if value.type.is_months else functor
     return call(functor, (value,), NUMBER, value.span)
+
+
+def _micros_since_1970(moment: Expression) -> Expression:
+    both = (constant(EPOCH, TIMESTAMP), moment)
+    return call("microseconds_between", both, NUMBER, moment.span)
 
 
 def interval_of(amount: Expression, type_: Type, span: Span | None = None) -> Expression:
     """Return the interval of so many months or microseconds."""
-    plain, is_months = type_.with_null(False), type_.logical is Kind.MONTHS
+    plain, is_months = type_.with_null(False), type_.is_months
     if isinstance(amount, ConstantValue):
         value = amount.value
         if value is None or fits_bits(value, 32 if is_months else 64):
@@ -583,6 +466,15 @@ def _to_time(expression: Expression, target: Type) -> Expression | None:
         return call(_TIME_READERS[target.logical_kind], (expression,), result, span)
     if kind is Kind.NUMBER and target.is_timestamp:
         return call("add_seconds", (constant(EPOCH, TIMESTAMP), expression), TIMESTAMP, span)
+    if kind in (Kind.FLOAT, Kind.DECIMAL) and target.is_timestamp:  # cut off toward 1970
+        if kind is Kind.FLOAT:
+            product = call("*", (expression, constant(1e6, FLOAT)), FLOAT, span)
+        else:
+            size, scale = constant(Decimal("1000000.0"), decimal(8, 1)), expression.type.scale
+            type_ = decimal(DECIMAL_MAX_DIGITS, scale)
+            product = call("multiply", (expression, size, integer(scale)), type_, span)
+        micros = call("to_integer", (product, integer(64)), NUMBER, span)
+        return call("add_microseconds", (constant(EPOCH, TIMESTAMP), micros), TIMESTAMP, span)
     if not expression.type.is_time:
         return None
     if target.is_time_of_day:
@@ -637,11 +529,6 @@ def within(found: Expression, bits: int) -> Expression:
     return sized(found, bits)
 
 
-def fits_bits(value: Value, bits: int) -> bool:
-    """Whether a value is an integer of so many bits."""
-    return isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1)
-
-
 def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | None:
     span = expression.span
     digits = integer(target.scale)
@@ -656,15 +543,23 @@ def _to_fitting_decimal(expression: Expression, target: Type) -> Expression | No
             found = to_decimal(expression, target.scale, target.precision)
             if not expression.type.is_float and _always_fits(expression, target):
                 return replace(found, type=result.with_null(found.type.nullable))
-        case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY:
-            if expression.type.is_time_of_day or expression.type.fields.endswith("SECOND"):
+        case Kind.DURATION | Kind.MONTHS | Kind.TIME_OF_DAY | Kind.TIMESTAMP:
+            if not expression.type.is_interval or expression.type.fields.endswith("SECOND"):
                 exact = to_decimal(amount_of(expression), 0, NUMBER_DIGITS)
                 both = (exact, constant(Decimal("1000000.0"), decimal(8, 1)), integer(6))
                 return _to_fitting_decimal(call("divide", both, decimal(25, 6), span), target)
             return _to_fitting_decimal(_last_fields(expression), target)
         case _:
             return None
-    return call("fit", (found, integer(target.precision)), result, span)
+    fitting = call("fit", (found, integer(target.precision)), result, span)
+    if not expression.type.is_float:
+        return fitting
+    # What is not finite is null, as in Spark.
+    bounds = (("le", float_info.max), ("ge", -float_info.max))
+    tests = [call(name, (expression, constant(each, FLOAT)), BOOL, span) for name, each in bounds]
+    nothing = ConstantValue(None, result.with_null(True), span)
+    chosen = (call("and", tuple(tests), BOOL, span), fitting, nothing)
+    return FunctionCall("if", chosen, nothing.type, span)
 
 
 def _always_fits(expression: Expression, target: Type) -> bool:

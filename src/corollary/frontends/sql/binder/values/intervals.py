@@ -22,23 +22,20 @@ from corollary.core.types import (
     TIME_OF_DAY,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    Kind,
     Type,
     decimal,
     interval,
 )
 from corollary.frontends.sql.binder.session import BindingSession, type_name
-from corollary.frontends.sql.binder.values.conversions import (
-    amount_of,
+from corollary.frontends.sql.binder.values.common_types import (
     call,
-    convert,
     fits_bits,
     integer,
-    interval_of,
     is_untyped,
     sized,
     wider,
 )
+from corollary.frontends.sql.binder.values.conversions import amount_of, convert, interval_of
 from corollary.frontends.sql.binder.values.operators import (
     SIGNS,
     Site,
@@ -125,7 +122,7 @@ def microseconds_of(text: str) -> int | None:
     (1000000, None)
     """
     found = _several(text)
-    return found[0] if found is not None and found[1].logical_kind is Kind.DURATION else None
+    return found[0] if found is not None and wider(found[1], DURATION) else None
 
 
 def _one(sign: str, whole: str, fraction: str | None, unit: str) -> _Amount | None:
@@ -199,7 +196,7 @@ def scaled(sign: str, value: Expression, factor: Expression, site: Site) -> Expr
     amount, span = amount_of(value), site.span
     if factor.type.is_symbol:
         factor = convert(factor, NUMBER if is_untyped(factor) else FLOAT)
-    if factor.type.kind is Kind.FLOAT:
+    if factor.type.stores_floats:
         factor = convert(factor, FLOAT)
         found: Expression = call(sign, (convert(amount, FLOAT), factor), FLOAT, span)
         found = call("round_to", (found, integer(0)), FLOAT, span)

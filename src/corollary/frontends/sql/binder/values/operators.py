@@ -22,21 +22,23 @@ from corollary.core.types import (
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.session import BindingSession, type_name
-from corollary.frontends.sql.binder.values.conversions import (
+from corollary.frontends.sql.binder.values.common_types import (
     NUMBER_DIGITS,
-    amount_of,
     bits_of,
     call,
     column_type,
     common_type,
-    convert,
     decimal_of,
     integer,
-    interval_of,
     is_untyped,
     sized,
-    to_decimal,
     wider,
+)
+from corollary.frontends.sql.binder.values.conversions import (
+    amount_of,
+    convert,
+    interval_of,
+    to_decimal,
     within,
 )
 from corollary.frontends.sql.binder.values.literals import read_value
@@ -98,6 +100,8 @@ def unfit(site: Site, argument: Expression, wanted: Type) -> InputError:
 
 
 def _cast_cure(text: str, found: Expression, wanted: Type) -> str:
+    if found.type.is_time_of_day and wanted.is_time:
+        return f"write `make_timestamp(day, {text})`: a time of the day has no day"
     if isinstance(found, ConstantValue) and isinstance(found.value, str):
         if wanted.logical_kind in (Kind.DATE, Kind.TIMESTAMP):
             return f"write `{wanted.logical_kind.upper()} {text}`"
@@ -253,7 +257,7 @@ def negative(operand: Expression, site: Site) -> Expression:
         value = found.copy_negate() if isinstance(found, Decimal) else -found
         if type_.is_decimal and type_.scale == 0 and value == NUMBER_RANGE[0]:
             return ConstantValue(NUMBER_RANGE[0], NUMBER, site.span)
-        if not type_.is_number or value <= NUMBER_RANGE[1]:
+        if not type_.is_number or value < 1 << (bits_of(operand) - 1):
             return ConstantValue(value, type_, site.span)
     changed = call("neg", (operand,), replace(operand.type, nullable=False, bits=0), site.span)
     return within(changed, bits_of(operand)) if operand.type.is_number else changed

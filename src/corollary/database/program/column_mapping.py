@@ -8,7 +8,7 @@ import pyarrow as pa
 from corollary.core.arrow import nullary_table, schema_of
 from corollary.core.logic import Value
 from corollary.core.program import Column, Relation
-from corollary.core.types import Type
+from corollary.core.types import DECIMAL_MAX_DIGITS, Type, is_wider
 from corollary.core.values import parse_value
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
@@ -27,6 +27,8 @@ class Alteration:
         values: what old tuples have in new columns, as text; null where nothing is given.
         rename: new names by old ones.
         drop: the columns that are dropped.
+        constants: what old tuples have in new columns, as values.
+        new_name: of the relation; empty if it keeps its own.
     """
 
     relation: str
@@ -34,6 +36,8 @@ class Alteration:
     values: Mapping[str, str] = field(default_factory=dict)
     rename: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
+    constants: Mapping[str, Value] = field(default_factory=dict)
+    new_name: str = ""
 
     def columns_to_add(self) -> tuple[Column, ...]:
         """Return the new columns.
@@ -67,23 +71,44 @@ class ColumnMapping:
     sources: tuple["int | FillValue", ...]
 
     @property
+    def is_same(self) -> bool:
+        """Whether the tuples stay as they are; columns may have other names."""
+        is_there = self.sources == tuple(range(self.before.arity))
+        return is_there and self.before.types == self.after.types
+
+    @property
     def loses_columns(self) -> bool:
         """Whether different tuples may become equal."""
         return len({each for each in self.sources if isinstance(each, int)}) < self.before.arity
 
     def convert(self, old: pa.Table, *, has_copies: bool = False) -> pa.Table:
-        """Return old tuples, converted; each once, unless they are copies."""
+        """Return old tuples, converted; each once, unless they are copies.
+
+        Raises:
+            InputError: `C0967`, a column has nulls that may have none.
+        """
         if not self.after.arity:
             return nullary_table(int(old.num_rows > 0))
         schema = schema_of(self.after)
         columns = [
-            old.column(each).cast(kind.type)
+            _cast(old.column(each), kind.type)
             if isinstance(each, int)
             else pa.repeat(pa.scalar(each.value, kind.type), old.num_rows)
             for each, kind in zip(self.sources, schema, strict=True)
         ]
+        for column, kind in zip(columns, schema, strict=True):
+            if column.null_count and not kind.nullable:
+                text = f"`{kind.name}` of `{self.after.name}` has nulls, and may have none."
+                cure = "give these rows a value, or delete them, first"
+                raise InputError.of("C0967", text, None, cure)
         made = pa.Table.from_arrays(columns, schema=schema)
         return distinct(made) if self.loses_columns and not has_copies else made
+
+
+def _cast(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_integer(column.type) and pa.types.is_decimal(to):
+        column = column.cast(pa.decimal128(DECIMAL_MAX_DIGITS, to.scale))
+    return column.cast(to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +143,12 @@ def map_columns(before: Relation, after: Relation, asked: Alteration) -> ColumnM
             continue
         sources.append(at)
         was = before.types[at]
-        if type_ not in (was, was.with_null(True)):
+        if not is_wider(was, type_):
             text = f"The column `{name}` of `{after.name}` is a `{was}`, and would be a `{type_}`."
-            cure = "types cannot change; add a column of the new type, and drop the old one later"
+            cure = (
+                "the new type has to have all values of the old one; add a column of the new type, "
+                "and drop the old one later"
+            )
             findings.append(Diagnostic("C0967", text, None, cure))
     for name in asked.values.keys() - added:
         text = f"There is no new column `{name}` that could get a value."
@@ -131,6 +159,8 @@ def map_columns(before: Relation, after: Relation, asked: Alteration) -> ColumnM
 
 
 def _value(name: str, type_: Type, asked: Alteration) -> Value:
+    if name in asked.constants:
+        return asked.constants[name]
     if name in asked.values:
         return parse_value(asked.values[name], type_)
     if not type_.nullable:

@@ -14,10 +14,10 @@ import corollary
 from corollary.core.printer import print_program
 from corollary.core.states import State
 from corollary.database.pending_commit import DeferredOperations
+from corollary.database.program.column_mapping import Alteration
 from corollary.database.program.parts import SOURCE_PREFIX
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.alter import alter
-from corollary.database.upkeep.column_mapping import Alteration
 from corollary.database.writing.operations import Operation
 from corollary.errors import AccessError, ConstraintError, InputError, LimitError
 from corollary.frontends.datalog.parser import parse
@@ -264,6 +264,51 @@ def test_what_is_there_is_shown(db: corollary.Database) -> None:
     assert db.sql("DESCRIBE FUNCTION upper").rows()[0] == ("Function: upper",)
     assert "has another value each time" in db.sql("DESC FUNCTION rand").rows()[1][0]
     assert db.sql("DESCRIBE FUNCTION nothing").rows() == [("Function: nothing not found.",)]
+
+
+def test_details_of_tables_are_shown() -> None:
+    with corollary.open(None, engine="local") as db:
+        db.sql(
+            "CREATE TABLE d (a INT COMMENT 'of a' DEFAULT 1 + 1, b STRING) COMMENT 'all of d' "
+            "TBLPROPERTIES ('x' = 'y', 'z' = '1'); CREATE VIEW e AS SELECT a FROM d"
+        )
+        rows = db.sql("DESCRIBE EXTENDED d").rows()
+        assert rows[0] == ("a", "int", "of a")
+        assert rows.index(("a", "int", "1 + 1")) > rows.index(("# Column Default Values", "", ""))
+        assert ("Comment", "all of d", "") in rows
+        assert ("Type", "VIEW", "") in db.sql("DESC FORMATTED e").rows()
+        assert db.sql("SHOW TBLPROPERTIES d").rows() == [("x", "y"), ("z", "1")]
+        assert db.sql("SHOW TBLPROPERTIES d ('z')").rows() == [("z", "1")]
+        assert db.sql("SHOW CREATE VIEW e").rows() == [("CREATE VIEW e AS SELECT a FROM d",)]
+        assert "CREATE" not in db.sql("EXPLAIN EXTENDED SELECT * FROM d").rows()[0][0]
+
+
+def test_arguments_have_names(db: corollary.Database) -> None:
+    # As Spark 4.3 answers.
+    assert ask(db, "SELECT mask('Ab1-', lowerChar => 'q') AS m") == [("Xqn-",)]
+    assert ask(db, "SELECT mask(otherChar => '*', str => 'Ab1-') AS m") == [("Xxn*",)]
+    assert ask(db, "SELECT * FROM explode(collection => array(1, 2))") == [(1,), (2,)]
+    assert ask(db, "SELECT posexplode(collection => array(7))") == [(0, 7)]
+    assert ask(db, "SELECT inline(input => array(struct(1 AS a)))") == [(1,)]
+    assert "does not have" in refusal(db, "SELECT mask('a', upper => 'q') AS m")
+    assert "gets twice" in refusal(db, "SELECT mask('a', str => 'q') AS m")
+    assert "needs an argument `str`" in refusal(db, "SELECT mask(upperChar => 'q') AS m")
+    assert "without names" in refusal(db, "SELECT upper(x => 'q') AS m")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("DECLARE VARIABLE x INT", "`:x`"),
+        ("CREATE OR REPLACE TABLE t AS SELECT 1 AS a", "INSERT OVERWRITE"),
+        ("CACHE TABLE t", "MATERIALIZED VIEW"),
+        ("CREATE SCHEMA s", "one schema"),
+    ],
+)
+def test_what_has_no_meaning_has_a_cure(db: corollary.Database, statement: str, said: str) -> None:
+    found = refusal(db, statement)
+    assert "C1363" in found
+    assert said in found
 
 
 def test_a_view_gets_another_query(db: corollary.Database) -> None:

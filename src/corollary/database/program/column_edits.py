@@ -28,7 +28,7 @@ from corollary.core.program import (
     Program,
     Reaction,
 )
-from corollary.database.upkeep import column_mapping
+from corollary.database.program import column_mapping
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse_clause
 

@@ -1,0 +1,1 @@
+"""Projects of Spark's declarative pipelines, maintained instead of computed anew."""
