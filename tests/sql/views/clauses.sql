@@ -106,6 +106,10 @@ CREATE VIEW pivot_expressions AS SELECT * FROM u PIVOT (ABS(SUM(b)) AS s, COALES
 -- duckdb: SELECT k, MAX(s) FILTER (WHERE a = 1 AND b = 1) AS p, MAX(s) FILTER (WHERE a = 2 AND b = 0) AS q FROM t GROUP BY k
 CREATE VIEW pivot_columns AS SELECT * FROM t PIVOT (MAX(s) FOR (a, b) IN ((1, 1) AS p, (2, 0) AS q));
 
+-- PIVOT with a text among its cells: a cell without rows has the count of none
+-- duckdb: SELECT k, COUNT(*) FILTER (WHERE a = 1) AS x_n, MAX(s) FILTER (WHERE a = 1) AS x_m, COUNT(*) FILTER (WHERE a = 2) AS y_n, MAX(s) FILTER (WHERE a = 2) AS y_m FROM (SELECT k, a, s FROM t) GROUP BY k
+CREATE VIEW pivot_texts AS SELECT * FROM (SELECT k, a, s FROM t) PIVOT (COUNT(*) AS n, MAX(s) AS m FOR a IN (1 AS x, 2 AS y));
+
 -- columns as rows, without nulls
 CREATE VIEW unpivoted AS SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT (v FOR name IN (a, b));
 

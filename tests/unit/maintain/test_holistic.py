@@ -32,6 +32,16 @@ def test_groups_of_nulls_have_no_value_unless_asked_for_with_is() -> None:
         assert database.relation("texts").rows() == [("x-z-y-x",)]
 
 
+def test_a_percentile_lies_on_the_way_from_one_value_to_the_next() -> None:
+    query = """
+        SELECT percentile_cont(0.1) WITHIN GROUP (ORDER BY x DESC) AS high,
+            percentile(x, array(0.25, 0.5)) AS low,
+            percentile(x, array(0.5)) FILTER (WHERE x > 9) AS none
+        FROM VALUES (1), (2), (3) AS t(x)"""
+    with corollary.open(None, engine="local") as database:
+        assert database.sql(query).rows() == [(2.8, (1.5, 2.0), None)]  # 3 + 0.2 * (2 - 3)
+
+
 @pytest.mark.parametrize("call", ["corr(x)", "mode(x)", "var_pop(x, x, x)"])
 def test_arguments_are_counted(call: str) -> None:
     text = f".decl p(x: float)\n.decl q(y: float)\nq(y) :- y = {call} : {{ p(x) }}."

@@ -167,7 +167,7 @@ def times() -> Iterable[FunctorSpec]:
         " -> timestamp",
         "the timestamp of a year, month, day, hour, minute and the microseconds after it, which"
         " are at most those of a minute",
-        "CASE WHEN us >= 0 AND us <= 60000000 AND y >= 1 AND y <= 9999"
+        "CASE WHEN us >= 0 AND us <= 60000000 AND h <= 23 AND y >= 1 AND y <= 9999"
         " THEN TRY(EPOCH_US(MAKE_TIMESTAMP(y, m, d, h, min, 0)) + us) END",
         section="clocks",
         sql_names="",

@@ -29,7 +29,13 @@ from corollary.frontends.sql.binder.values.conversions import (
     to_decimal,
 )
 from corollary.frontends.sql.binder.values.intervals import scaled
-from corollary.frontends.sql.binder.values.operators import Site, check_comparable, connect, negate
+from corollary.frontends.sql.binder.values.operators import (
+    Site,
+    check_comparable,
+    choose,
+    connect,
+    negate,
+)
 from corollary.frontends.sql.query_tree import (
     AggregateCall,
     ColumnReference,
@@ -80,7 +86,7 @@ _ORDERED = frozenset({"percentile_cont", "percentile_disc"})
 
 def aggregate_call(context: ExpressionContext, node: exp.Expr) -> Expression:
     """Return an aggregate, perhaps with FILTER, WITHIN GROUP or IGNORE NULLS."""
-    session, condition = context.session, None
+    session, condition, whole = context.session, None, node
     node, ignores_nulls = without_nulls(node, session)
     if isinstance(node, exp.Filter):
         session.check(node, "this", "expression")
@@ -92,6 +98,8 @@ def aggregate_call(context: ExpressionContext, node: exp.Expr) -> Expression:
         message = "FILTER, WITHIN GROUP and IGNORE NULLS belong to aggregates."
         raise session.error("C1310", message, node, note)
     assert isinstance(node, exp.Anonymous | exp.WithinGroup)
+    if (shares := _shares(called)) is not None:
+        return _each_share(context, whole, shares, called)
     if not context.with_aggregates:
         note = "aggregate in a subquery, and use its result"
         if context.clause == "WHERE":
@@ -113,6 +121,33 @@ def aggregate_call(context: ExpressionContext, node: exp.Expr) -> Expression:
     )
     call = replace(call, type=call.type.with_null(is_nullable))
     return completed(call, context.site(node, name=name_of(called)))
+
+
+def _shares(called: exp.Anonymous) -> exp.Anonymous | None:
+    """Return the array of shares of a percentile, if it has one."""
+    if AGGREGATES[name_of(called)] in _ORDERED and called.expressions:
+        last = called.expressions[-1]
+        if isinstance(last, exp.Anonymous) and name_of(last) == "array" and last.expressions:
+            return last
+    return None
+
+
+def _each_share(
+    context: ExpressionContext, whole: exp.Expr, shares: exp.Anonymous, called: exp.Anonymous
+) -> Expression:
+    """Return the array of the percentiles of several shares, which is null if they are."""
+    values: list[Expression] = []
+    for share in shares.expressions:
+        one = whole.copy()
+        place = next(each for each in one.find_all(exp.Anonymous) if each == called)
+        place.expressions[-1].replace(share.copy())
+        one.parent = whole.parent  # for the place of what has none
+        values.append(aggregate_call(context, one))
+    span = context.session.span(whole)
+    made = FunctionCall("array", tuple(values), array_of(values[0].type), span)
+    is_missing = FunctionCall("is_null", (values[0],), BOOL, span)
+    nothing = ConstantValue(None, made.type.with_null(True), span)
+    return choose([(is_missing, nothing)], made, made.type, span)
 
 
 _Call = TypeVar("_Call", AggregateCall, WindowCall)
@@ -206,9 +241,10 @@ def _arguments(
     context: ExpressionContext, name: str, parts: list[exp.Expr], site: Site
 ) -> tuple[Expression, ...]:
     is_star = len(parts) == 1 and isinstance(parts[0], exp.Star)
-    if name == "count" and is_star and isinstance(parts[0].parent, exp.Anonymous):
+    if name == "count" and is_star:
         context.session.check(parts[0])
-        return ()
+        is_all = isinstance(parts[0].parent, exp.Anonymous)  # without DISTINCT
+        return () if is_all else tuple(_typed(each.expression) for each in context.scope.visible)
     if name in _PAIRS:
         return _pair(context, name, parts, site)
     if not parts or (len(parts) > 1 and name != "count"):

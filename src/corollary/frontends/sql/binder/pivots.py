@@ -2,15 +2,19 @@
 
 t PIVOT (sum(x) FOR a IN (1, 2))        SELECT * EXCEPT (x, a), sum(x) FILTER (WHERE a <=> 1) …
                                         FROM t GROUP BY ALL
+
+where a cell without rows is null; unless Spark computes the cells at once, because one of them is
+neither a number nor a boolean: then it has what the aggregate is of no rows.
 t UNPIVOT (v FOR name IN (a, b))        SELECT * EXCEPT (a, b), 'a' AS name, a AS v FROM t
                                         WHERE a IS NOT NULL UNION ALL …
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 
 from sqlglot import exp
 
+from corollary.core.types import SQL_NUMERIC, Type
 from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.session import BindingSession
@@ -20,7 +24,11 @@ _SETTINGS = ("columns", "identify_pivot_strings", "prefixed_pivot_columns", "piv
 """What sqlglot notes for itself."""
 
 
-def without_pivots(node: exp.Expr, session: BindingSession) -> exp.Expr:
+TypesOf = Callable[[exp.Select], Iterable[Type]]
+"""Binds a query, and returns the types of its columns."""
+
+
+def without_pivots(node: exp.Expr, session: BindingSession, types_of: TypesOf) -> exp.Expr:
     """Return a source of FROM with the queries that its pivots stand for."""
     pivots, joins = node.args["pivots"], node.args.get("joins")
     found = node.copy()
@@ -35,8 +43,10 @@ def without_pivots(node: exp.Expr, session: BindingSession) -> exp.Expr:
             note = "list the values, as in `FOR a IN (1, 2)`"
             raise session.error("C1310", "PIVOT needs its values in a list.", pivot, note)
         session.check(chosen[0], "this", "expressions")
-        make = _unpivoted if pivot.args.get("unpivot") else _pivoted
-        query = make(found, pivot, chosen[0], session)
+        if pivot.args.get("unpivot"):
+            query = _unpivoted(found, pivot, chosen[0], session)
+        else:
+            query = _pivoted(found, pivot, chosen[0], session, types_of)
         found = exp.Subquery(this=query, alias=pivot.args.get("alias"))
     found.set("joins", joins)
     found.parent = node.parent  # for the place of what has none
@@ -53,10 +63,14 @@ def _other_columns(columns: Iterable[exp.Expr]) -> exp.Star:
 
 
 def _pivoted(
-    source: exp.Expr, pivot: exp.Expr, chosen: exp.In, session: BindingSession
+    source: exp.Expr, pivot: exp.Expr, chosen: exp.In, session: BindingSession, types_of: TypesOf
 ) -> exp.Expr:
     keys = _parts(chosen.this)
     aggregates = pivot.expressions
+    alone = exp.Select(
+        expressions=[each.copy() for each in aggregates], from_=exp.From(this=source.copy())
+    )
+    is_null = all(each.is_bool or each.logical_kind in SQL_NUMERIC for each in types_of(alone))
     columns = [each for part in (*keys, *aggregates) for each in part.find_all(exp.Column)]
     items: list[exp.Expr] = [_other_columns(columns)]
     for value in chosen.expressions:
@@ -77,12 +91,15 @@ def _pivoted(
             called = aggregate.this if isinstance(aggregate, exp.Alias) else aggregate
             shown = aggregate.alias or " ".join(session.text(called).split())
             full = name if len(aggregates) == 1 else f"{name}_{shown}"
-            items.append(exp.alias_(_filtered(called, test, session), full, quoted=True))
+            cell = _filtered(called, test, session, is_null=is_null)
+            items.append(exp.alias_(cell, full, quoted=True))
     return exp.Select(expressions=items, from_=exp.From(this=source), group=exp.Group(all=True))
 
 
-def _filtered(called: exp.Expr, test: exp.Expr, session: BindingSession) -> exp.Expr:
-    """Return an expression of aggregates of the rows for which a test holds; null without rows."""
+def _filtered(
+    called: exp.Expr, test: exp.Expr, session: BindingSession, *, is_null: bool
+) -> exp.Expr:
+    """Return an expression of aggregates of the rows with a test; perhaps null without such rows."""
 
     def filtered(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Anonymous) or name_of(part) not in AGGREGATES:
@@ -92,7 +109,7 @@ def _filtered(called: exp.Expr, test: exp.Expr, session: BindingSession) -> exp.
     found = called.transform(filtered)
     if found.find(exp.Filter) is None:
         raise session.error("C1310", "PIVOT needs an aggregate.", called, "write `sum(x)`")
-    if isinstance(called, exp.Anonymous) and name_of(called) in _NULL_WITHOUT_ROWS:
+    if not is_null or (isinstance(called, exp.Anonymous) and name_of(called) in _NULL_WITHOUT_ROWS):
         return found
     rows = exp.Anonymous(this="count_if", expressions=[test.copy()])
     has_rows = exp.GT(this=rows, expression=exp.Literal.number(0))

@@ -1,6 +1,6 @@
 """`FROM`: relations, subqueries, common table expressions, and joins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -76,7 +76,7 @@ class SourceBinder:
     def bind_source(self, node: exp.Expr) -> tuple[Source, Scope]:
         """Return one source and its scope."""
         if node.args.get("pivots"):
-            node = without_pivots(node, self.session)
+            node = without_pivots(node, self.session, self._types_of)
         match node:
             case exp.Table():
                 return self._bind_table(node)
@@ -88,6 +88,9 @@ class SourceBinder:
                 return self._bind_lateral(node, self.around)
             case _:
                 raise self.session.unsupported(node)
+
+    def _types_of(self, query: exp.Select) -> Iterator[Type]:
+        return (each.type for each in output_columns(self.read_query(query, self.around)))
 
     def _bind_group(self, node: exp.Subquery) -> tuple[Source, Scope]:
         """Return the source of `(t JOIN u ON …)`."""

@@ -158,7 +158,7 @@ def _percentile(is_continuous: bool, bag: Bag) -> Codes:
     lower, upper = np.floor(position), np.ceil(position)
     one, two = value_at(lower), value_at(upper)
     with np.errstate(all="ignore"):
-        between = (upper - position) * one + (position - lower) * two + 0.0
+        between = one + (position - lower) * (two - one) + 0.0
     result = np.where((lower == upper) | (one == two), one, between)
     return bag.dictionary.encode(result, None, bag.type)
 

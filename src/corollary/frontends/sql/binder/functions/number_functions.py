@@ -29,10 +29,10 @@ from corollary.frontends.sql.binder.functions.arguments import (
 )
 from corollary.frontends.sql.binder.session import type_name
 from corollary.frontends.sql.binder.values.common_types import (
+    DIGITS_OF_BITS,
     bits_of,
     call,
     common_type,
-    decimal_of,
     integer,
     is_untyped,
     sized,
@@ -106,12 +106,18 @@ def _round(functor: str) -> SqlFunction:
         if not type_.is_decimal:
             found = call(functor, (value, integer(digits)), plain(type_), site.span)
             return within(sized(found, 0), bits_of(value)) if type_.is_number else found
+        if digits < -DECIMAL_MAX_DIGITS:
+            message = f"A decimal has at most {DECIMAL_MAX_DIGITS} digits before the point."
+            raise site.error("C1306", message, f"write at least {-DECIMAL_MAX_DIGITS}")
         before = type_.precision - type_.scale + 1
         scale = max(0, min(type_.scale, digits))
         precision = min(DECIMAL_MAX_DIGITS, max(before, 1 - digits) + scale)
+        result = decimal(precision, scale)
         if digits < 0 or (functor != "round_to" and digits < type_.scale):
-            value = call(functor, (value, integer(digits)), plain(type_), site.span)
-        return to_decimal(value, scale, precision)
+            wide = min(DECIMAL_MAX_DIGITS, precision - scale + type_.scale)
+            value = call(functor, (value, integer(digits)), decimal(wide, type_.scale), site.span)
+        rounded = to_decimal(value, scale, precision)
+        return cast(rounded, result, 64) or rounded
 
     return SqlFunction(1, 2, build)
 
@@ -125,7 +131,8 @@ def _whole(functor: str) -> SqlFunction:
         if len(arguments) > 1:
             if not type_.is_decimal:
                 double = decimal(14, 7) if arguments[0].type.is_float32 else decimal(30, 15)
-                exact = decimal_of(value) if type_.is_number else double
+                whole = decimal(DIGITS_OF_BITS[bits_of(value)], 0)
+                exact = whole if type_.is_number else double
                 value = cast(value, exact, 64) or value
             return _round(f"{functor}_to").build([value, arguments[1]], site)
         if type_.is_number:
@@ -224,6 +231,8 @@ def _null_if(arguments: list[Expression], site: Site) -> Expression:
     left, right = arguments
     if is_untyped(left):
         return left
+    if left.type.is_number:
+        left = sized(left, bits_of(left))
     both = aligned((left, right), site, "`nullif`")
     if both[0] is left:
         return FunctionCall("null_if", both, left.type.with_null(True), site.span)

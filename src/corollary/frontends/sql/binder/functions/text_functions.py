@@ -123,6 +123,8 @@ def _matches(functor: str, count: int) -> SqlFunction:
             fixed += (integer(group),)
         elif functor == "regexp_replace":
             fixed += (fitted(arguments[2], TEXT, site),)
+        elif len(arguments) > 2:  # a group, by which Spark finds the match as a whole
+            literal_integer(arguments[2], site)
         result = result_type(functor, [each.type for each in fixed])
         return call(functor, fixed, result, site.span)
 
@@ -281,7 +283,7 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "regexp_extract": _matches("regexp_extract", 3),
     "regexp_extract_all": _matches("regexp_extract_all", 3),
     "regexp_count": _matches("regexp_count", 2),
-    "regexp_instr": _matches("regexp_instr", 2),
+    "regexp_instr": _matches("regexp_instr", 3),
     "regexp_substr": SqlFunction(2, 2, _first_match),
     "concat": SqlFunction(1, MANY, _concat),
     "concat_ws": SqlFunction(1, MANY, _concat_with),
