@@ -32,7 +32,7 @@ select a from t where s like any ('a', 'b') escape '!'
 
 select a from t where s like s escape '!'
 
-select count(distinct *) from t
+select sum(*) from t
 
 select count(t.*) from t
 

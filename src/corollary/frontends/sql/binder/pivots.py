@@ -99,7 +99,7 @@ def _pivoted(
 def _filtered(
     called: exp.Expr, test: exp.Expr, session: BindingSession, *, is_null: bool
 ) -> exp.Expr:
-    """Return an expression of aggregates of the rows with a test; perhaps null without such rows."""
+    """Return an expression of aggregates of the rows with a test, perhaps null without such."""
 
     def filtered(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Anonymous) or name_of(part) not in AGGREGATES:
