@@ -24,7 +24,8 @@ from corollary.errors import InputError
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.pipelines.compile import DatasetPlan
-from corollary.pipelines.flows import Reading, digest_of
+from corollary.pipelines.digests import digest_of
+from corollary.pipelines.flows import Reading
 from corollary.pipelines.graph import Dataset, Flow, Project, RecordedQuery, SparkQuery
 from corollary.pipelines.sources import type_of_arrow
 from corollary.pipelines.spark_server import start_server

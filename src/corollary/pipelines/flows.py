@@ -8,12 +8,10 @@
 A flow without a position (a new one, or after a full refresh) reads all that its streams have.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +32,8 @@ from corollary.database.store import Store
 from corollary.database.writing.operations import Operation, apply_operations
 from corollary.errors import InputError
 from corollary.pipelines.compile import DatasetPlan, FlowPlan
-from corollary.pipelines.graph import DatasetKind, RecordedQuery
+from corollary.pipelines.digests import digest_of
+from corollary.pipelines.graph import DatasetKind
 from corollary.warehouse.copies import repeat_rows
 from corollary.warehouse.warehouse import Warehouse
 
@@ -204,30 +203,6 @@ class FlowRun:
 def spark_key(plan: DatasetPlan) -> str:
     """Return the key of the position of a dataset that is left to Spark."""
     return f"flow {plan.dataset.name}.spark"
-
-
-def digest_of(query: RecordedQuery) -> str:
-    """Return a digest of a query; that of one that stays the same stays the same."""
-    relation = query.relation
-    if relation:
-        from pyspark.sql.connect.proto import Relation
-
-        found = Relation.FromString(relation)
-        _renumber(found, {})
-        relation = found.SerializeToString(deterministic=True)
-    return hashlib.sha256(relation + query.text.encode()).hexdigest()
-
-
-def _renumber(message: Any, known: dict[int, int]) -> None:
-    """Number the relations of a plan from 1, in place: the session numbers them on and on."""
-    for each, value in message.ListFields():
-        if each.name == "plan_id":
-            message.plan_id = known.setdefault(value, len(known) + 1)
-        elif each.name == "plan_ids":
-            value[:] = [known.setdefault(number, len(known) + 1) for number in value]
-        elif each.message_type is not None and not each.message_type.GetOptions().map_entry:
-            for part in value if each.is_repeated else (value,):
-                _renumber(part, known)
 
 
 def _positive(changes: Sequence[tuple[pa.Table, int]], copies: str) -> pa.Table:

@@ -1,6 +1,7 @@
 """Loads a project: `spark-pipeline.yml`, and the Python and SQL files that it names."""
 
 import importlib.util
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -219,6 +220,8 @@ class ProjectLoader(GraphElementRegistry):
         client.is_in_query = True
         before = dict(client.settings)
         client.settings.update(flow.spark_conf)
+        chance = random.getstate()
+        random.seed(flow.name)  # Spark takes seeds from it, and the same query has the same ones
         try:
             with telling(self.places):
                 frame = flow.func()
@@ -230,6 +233,7 @@ class ProjectLoader(GraphElementRegistry):
             self.findings += error.diagnostics
             return
         finally:
+            random.setstate(chance)
             client.is_in_query = False
             client.settings = before
         query = RecordedQuery(span, file, plan.SerializeToString(), places=self.places.relations)
