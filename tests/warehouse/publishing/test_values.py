@@ -12,8 +12,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from deltalake import QueryBuilder
+from deltalake import DeltaTable, QueryBuilder
 
+import corollary
 from corollary.core.arrow import from_python
 from corollary.core.program import Relation
 from corollary.core.types import (
@@ -261,3 +262,18 @@ def test_parquet_readers_do_not_skip_nan(tmp_path: Path) -> None:
     paths = [str(house.path / each) for each in house.referenced()]
     greater = duckdb.sql("select f from read_parquet($paths) where f > 5", params={"paths": paths})
     assert [repr(each) for each in greater.fetchall()] == ["(nan,)"]
+
+
+def test_nested_columns_are_written_and_deleted(tmp_path: Path) -> None:
+    """Bounds and the order of rows are those of other columns."""
+    with corollary.open(tmp_path / "house", engine="local") as database:
+        database.sql("CREATE TABLE t (tags ARRAY<STRING>, n INT, m MAP<STRING, INT>)")
+        rows = ", ".join(f"(array('a', NULL), {n}, map('k', {n % 2}))" for n in range(60))
+        database.sql(f"INSERT INTO t VALUES {rows}")
+        database.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+        database.publish()
+        database.sql("DELETE FROM t WHERE n = 3")
+        database.publish()
+    table = ds.dataset(DeltaTable(tmp_path / "house/tables/v").file_uris()).to_table()
+    assert sorted(table.column("n").to_pylist()) == [n for n in range(60) if n != 3]
+    assert set(map(tuple, table.column("tags").to_pylist())) == {("a", None)}

@@ -72,6 +72,8 @@ def rows_within(rows: pa.Table, low: Any, high: Any, nulls: Any) -> pa.Table:
     if not low.is_valid:
         return rows
     for name in rows.column_names[:_MAX_COLUMNS]:
+        if pa.types.is_nested(rows.column(name).type):
+            continue
         least, greatest = low[name], high[name]
         if not (least.is_valid and greatest.is_valid):
             continue

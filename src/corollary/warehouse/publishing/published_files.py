@@ -332,6 +332,8 @@ def find_rows(sought: pa.Table, rows: pa.Table) -> npt.NDArray[np.int64]:
     positions = np.arange(rows.num_rows)
     # Column by column most rows drop out cheaply; the rest is compared as whole rows.
     for wanted, column in zip(sought.columns, rows.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            continue
         near = column.take(index_array(positions))
         is_near = pc.is_in(near, value_set=wanted.combine_chunks()).combine_chunks()
         positions = positions[bool_values(is_near)]
@@ -347,7 +349,7 @@ def _is_ascending(column: pa.ChunkedArray) -> bool:
 
     Texts are in the order in which the engine met them, so they are sorted once more.
     """
-    if len(column) < 2 or column.null_count:
+    if len(column) < 2 or column.null_count or pa.types.is_nested(column.type):
         return len(column) < 2
     return bool(pc.all(pc.less_equal(column[:-1], column[1:])).as_py())
 
