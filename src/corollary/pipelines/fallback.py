@@ -1,8 +1,9 @@
 """What we cannot maintain is left to Spark, dataset by dataset: a local server computes it anew.
 
 Spark gets the plan as the project made it, and what it reads as Parquet files, under the names that
-the plan has. That happens when something it reads may have changed, or the query itself has. The
-server is started for the first such dataset of a run, and ends with the run.
+the plan has, and what the dataset has now: it takes the difference, and only that comes back. That
+happens when something it reads may have changed, or the query itself has. The server is started for
+the first such dataset of a run, and ends with the run.
 """
 
 import hashlib
@@ -10,14 +11,15 @@ import logging
 import secrets
 import tempfile
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from corollary.console import Console, SilentConsole
-from corollary.core.arrow import arrow_type
+from corollary.core.arrow import arrow_type, schema_of
+from corollary.core.engine import LocalTable, TableHandle
 from corollary.core.program import Declaration, Program
 from corollary.data_class import dataclass
 from corollary.errors import InputError
@@ -29,6 +31,11 @@ from corollary.pipelines.flows import Reading
 from corollary.pipelines.graph import Dataset, Flow, Project, RecordedQuery, SparkQuery
 from corollary.pipelines.sources import type_of_arrow
 from corollary.pipelines.spark_server import start_server
+
+SLICE_ROWS = 65_536
+"""Files for Spark are written in portions of this many rows."""
+Rows = tuple[TableHandle, pa.Schema]
+"""Rows, and the columns that a file of them gets."""
 
 
 @dataclass(slots=True)
@@ -69,13 +76,11 @@ class SparkFallback:
         Raises:
             InputError: `C1728`, Spark refuses the query, or a column cannot be stored.
         """
-        inputs: dict[str, pa.Table] = {}
+        inputs: dict[str, Rows] = {}
         for name in (*query.reads, *query.streams):
             for each in catalog.find(name):
-                fields = [
-                    (c.name, arrow_type(replace(c.type, nullable=True))) for c in each.columns
-                ]
-                inputs[each.relation] = pa.schema(fields).empty_table()
+                empty = pa.schema([(c.name, arrow_type(c.type)) for c in each.columns])
+                inputs[each.relation] = LocalTable(empty.empty_table()), empty
         schema = self._rows(self._frame(flow.query, inputs, dataset).limit(0), dataset).schema
         columns = []
         for each in schema:
@@ -94,9 +99,10 @@ class SparkFallback:
     def compute(
         self, plan: DatasetPlan, reading: Reading, earlier: frozenset[str], *, is_asked: bool
     ) -> pa.Table | None:
-        """Return the rows of a dataset; None if they are what they were.
+        """Return of how many copies each row of a dataset gets more or less.
 
-        Since it was computed, other commits have changed the relations `earlier`.
+        None if it need not be computed. Spark takes the difference: only what changes is read here.
+        Since the dataset was computed, other commits have changed the relations `earlier`.
 
         Raises:
             InputError: `C1728`, Spark fails.
@@ -110,30 +116,48 @@ class SparkFallback:
         is_known &= all(each in reading.normal.relations for each in reads)
         if is_known and not is_asked and not reading.is_touched(reads, earlier):
             return None
-        inputs = {each: reading.whole(each) for each in reads if each in reading.normal.relations}
-        rows = self._rows(self._frame(flow.query, inputs, plan.dataset), plan.dataset)
-        relation = reading.normal.relations[plan.relation]
-        fields = zip(relation.columns, relation.types, strict=True)
-        return rows.cast(pa.schema([(each, arrow_type(type_)) for each, type_ in fields]))
+        relations = reading.normal.relations
+        inputs = {
+            each: (reading.whole(each), schema_of(relations[each]))
+            for each in reads
+            if each in relations
+        }
+        computed = self._frame(flow.query, inputs, plan.dataset)
+        counted = reading.counted(plan.relation)
+        schema = schema_of(relations[counted])
+        held = self._file_of((reading.handle(counted), schema), plan.dataset)
+        try:
+            changed = _difference(computed, held, schema)
+            return self._rows(changed, plan.dataset).rename_columns(schema.names).cast(schema)
+        except pa.ArrowException as error:
+            raise _refused(plan.dataset, error) from None
 
-    def _frame(self, query: RecordedQuery, inputs: Mapping[str, pa.Table], dataset: Dataset) -> Any:
-        """Return the frame of a query on some tables."""
-        from pyarrow import parquet as pq
-
-        spark = self._session(dataset)
+    def _frame(self, query: RecordedQuery, inputs: Mapping[str, Rows], dataset: Dataset) -> Any:
+        """Return the frame of a query on some relations."""
         views: dict[str, str] = {}
         for name, rows in inputs.items():
             view = f"pipeline_{len(views)}_{hashlib.md5(name.encode()).hexdigest()[:8]}"  # noqa: S324
-            path = Path(self._folder.name) / f"{view}.parquet"
-            pq.write_table(rows, path)
-            spark.read.parquet(str(path)).createOrReplaceTempView(view)
+            self._file_of(rows, dataset).createOrReplaceTempView(view)
             views[name.lower()] = view
+        spark = self._session(dataset)
         try:
             if query.relation:
                 return _frame_of_plan(spark, query.relation, views)
             return spark.sql(_renamed(query, views))
         except Exception as error:  # noqa: BLE001 - Spark's own, of many classes
             raise _refused(dataset, error) from None
+
+    def _file_of(self, rows: Rows, dataset: Dataset) -> Any:
+        """Return the frame of a file that gets some rows, portion by portion."""
+        from pyarrow import parquet as pq
+
+        spark = self._session(dataset)
+        handle, schema = rows
+        path = Path(self._folder.name) / f"{secrets.token_hex(8)}.parquet"
+        with pq.ParquetWriter(path, schema) as writer:
+            for part in handle.slices(SLICE_ROWS):
+                writer.write_table(part.rename_columns(schema.names).cast(schema))
+        return spark.read.parquet(str(path))
 
     def _rows(self, frame: Any, dataset: Dataset) -> pa.Table:
         """Return the rows of a frame: Spark writes files, which are read here."""
@@ -168,6 +192,52 @@ class SparkFallback:
             self._server.stop()
             self._folder.cleanup()
             self._spark = self._server = self._folder = None
+
+
+def _difference(computed: Any, held: Any, schema: pa.Schema) -> Any:
+    """Return the frame of the rows that are to come and go, and how many copies of each.
+
+    Rows are equal as Spark groups them, which is as we hold them: null and NaN equal themselves.
+
+    Args:
+        computed: what a dataset has to have.
+        held: what it has, with the copies of each row in the last column.
+        schema: the columns of `held`.
+    """
+    from pyspark.sql.connect import functions as F  # noqa: N812 - as everybody calls it
+
+    *names, copies = [f"c{at}" for at in range(len(schema))]
+    more = computed.toDF(*names).withColumn(copies, F.lit(1).cast("long"))
+    less = held.toDF(*names, copies).withColumn(copies, -F.col(copies))
+    keys = [
+        _grouped(F.col(name), each.type).alias(f"key of {name}")
+        for name, each in zip(names, schema, strict=False)
+    ]
+    values = [F.first(name).alias(name) for name in names]
+    counts = more.union(less).groupBy(*keys).agg(*values, F.sum(copies).alias(copies))
+    return counts.where(F.col(copies) != 0).select(*names, copies)
+
+
+def _grouped(column: Any, type_: pa.DataType) -> Any:
+    """Return what a column is grouped by: its entries where it has maps.
+
+    Grouped by maps themselves, Spark 4.3 takes a null number in one for 0.
+    """
+    from pyspark.sql.connect import functions as F  # noqa: N812 - as everybody calls it
+
+    if "map<" not in str(type_):
+        return column
+    if pa.types.is_struct(type_):
+        fields = [_grouped(column[each.name], each.type).alias(each.name) for each in type_]
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if pa.types.is_list(type_):
+        return F.transform(column, lambda each: _grouped(each, type_.value_type))
+    entries = F.map_entries(column)
+    return F.array_sort(
+        F.transform(
+            entries, lambda each: F.struct(each["key"], _grouped(each["value"], type_.item_type))
+        )
+    )
 
 
 def _refused(dataset: Dataset, error: Exception) -> InputError:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow import group_rows, schema_of
+from corollary.core.engine import TableHandle
 from corollary.core.graph import reachable
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -34,7 +35,7 @@ from corollary.errors import InputError
 from corollary.pipelines.compile import DatasetPlan, FlowPlan
 from corollary.pipelines.digests import digest_of
 from corollary.pipelines.graph import DatasetKind
-from corollary.warehouse.copies import repeat_rows
+from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.warehouse import Warehouse
 
 SEEN = "seen"
@@ -50,8 +51,9 @@ class FlowRun:
     Attributes:
         plans: the datasets that are refreshed, in order.
         restarted: those that are truncated first, and whose flows begin anew.
-        compute: computes the rows of a dataset that is left to Spark, given what other commits
-            have changed since it was computed last; None if they are what they were.
+        compute: returns of how many copies each row of a dataset that is left to Spark gets more
+            or less, given what other commits have changed since it was computed last; None if it
+            need not be computed.
         gone: the keys of flows that there are no more.
         seconds: what each dataset took.
         touched: the datasets that got rows, or were computed.
@@ -117,13 +119,17 @@ class FlowRun:
         return operations
 
     def _recompute(self, plan: DatasetPlan, reading: "Reading") -> list[Operation]:
-        """Replace the rows of a dataset by those that Spark computes, if it has to."""
+        """Let a dataset have the rows that Spark computes, if it has to."""
         assert plan.relation is not None
-        rows = self.compute(plan, reading, self._changed_since(spark_key(plan)))
-        if rows is None:
+        found = self.compute(plan, reading, self._changed_since(spark_key(plan)))
+        if found is None:
             return []
         self.touched.add(plan.dataset.name)
-        return [reading.removal(plan.relation), Operation(State.ADDED, plan.relation, rows)]
+        name = reading.counted(plan.relation)
+        return [
+            Operation(state, name, _positive(_signed(found, sign)))
+            for state, sign in ((State.REMOVED, -1), (State.ADDED, 1))
+        ]
 
     def _append(self, plan: DatasetPlan, reading: "Reading") -> list[Operation]:
         """Return what the flows of a streaming table do."""
@@ -176,9 +182,10 @@ class FlowRun:
         name = reading.counted(stream)
         if seen is None:
             return reading.rows(name)
+        shape = reading.normal.relations[name]
         changes = [
-            (reading.rows(name, State.ADDED), 1),
-            (reading.rows(name, State.REMOVED), -1),
+            reading.rows(name, State.ADDED),
+            _signed(reading.rows(name, State.REMOVED), -1),
         ]
         last = self.state.commits
         if seen < last and self.warehouse is not None:
@@ -191,13 +198,12 @@ class FlowRun:
                     None,
                     "run it with `--full-refresh`, and let `corollary gc` keep more commits",
                 )
-            columns = list(reading.normal.relations[name].columns)
             for _, feed in feeds_of(self.warehouse, [name], seen, last):
                 kinds = feed.column("_change_type")
                 for kind, sign in (("insert", 1), ("delete", -1)):
-                    part = feed.filter(pc.equal(kinds, kind)).select(columns)
-                    changes.append((part, sign))
-        return _positive(changes, reading.normal.relations[name].columns[-1])
+                    part = feed.filter(pc.equal(kinds, kind)).select(list(shape.columns))
+                    changes.append(_signed(part, sign))
+        return _positive(sum_counts(changes, shape))
 
 
 def spark_key(plan: DatasetPlan) -> str:
@@ -205,22 +211,15 @@ def spark_key(plan: DatasetPlan) -> str:
     return f"flow {plan.dataset.name}.spark"
 
 
-def _positive(changes: Sequence[tuple[pa.Table, int]], copies: str) -> pa.Table:
-    """Return the rows whose copies have become more, and by how many."""
-    tables = [
-        each.set_column(
-            each.num_columns - 1, copies, pc.multiply(each.column(each.num_columns - 1), sign)
-        )
-        for each, sign in changes
-        if each.num_rows
-    ]
-    if not tables:
-        return changes[0][0]
-    every = pa.concat_tables(tables, promote_options="permissive")
-    names = every.column_names[:-1]
-    found = group_rows(every, names, [(copies, "sum")])
-    found = found.rename_columns([*(n for n in found.column_names[:-1]), copies])
-    return found.select(every.column_names).filter(pc.greater(found.column(copies), 0))
+def _signed(counted: pa.Table, sign: int) -> pa.Table:
+    """Return rows with their numbers of copies, or with the opposite of these."""
+    last = counted.num_columns - 1
+    copies = pc.multiply(counted.column(last), sign)
+    return counted.set_column(last, counted.column_names[last], copies)
+
+
+def _positive(counted: pa.Table) -> pa.Table:
+    return counted.filter(pc.greater(counted.column(counted.num_columns - 1), 0))
 
 
 def _column(columns: Sequence[str], name: str) -> str:
@@ -263,12 +262,10 @@ class Reading:
             state.engine, self.normal, base, keys, columns=columns, limits=state.limits
         )
 
-    def whole(self, relation: str) -> pa.Table:
-        """Return the rows of any relation, as they are now, each as often as it is there."""
+    def whole(self, relation: str) -> TableHandle:
+        """Return a handle on any relation as it is now, with each row as often as it is there."""
         name = self.counted(relation)
-        is_bag = name != relation
-        found = self.evaluated(name)
-        return repeat_rows(found) if is_bag else found
+        return self.handle(name) if name == relation else CopiesHandle(self.handle(name))
 
     def is_touched(self, relations: Sequence[str], earlier: Iterable[str]) -> bool:
         """Whether some relations may have other rows than before the transaction.
@@ -296,10 +293,15 @@ class Reading:
 
     def evaluated(self, name: str) -> pa.Table:
         """Return the tuples of a relation, derived from what is stored and still right."""
+        relation = self.normal.relations[name]
+        found = self.handle(name).table()
+        return found.rename_columns(list(relation.columns)).cast(schema_of(relation))
+
+    def handle(self, name: str) -> TableHandle:
+        """Return a handle on these tuples; its columns may have other names."""
         state, normal = self.state, self.normal
-        relation = normal.relations[name]
-        if not relation.is_derived:
-            return self.rows(name)
+        if not normal.relations[name].is_derived:
+            return state.engine.handle(normal.bases.get(name, name))
         stale = self._stale()
         is_same = self.pending.before is normal
 
@@ -317,8 +319,7 @@ class Reading:
             limits=state.limits,
             is_readable=is_readable,
         ) as answers:
-            found = state.engine.read(answers)
-        return found.rename_columns(list(relation.columns)).cast(schema_of(relation))
+            return state.engine.handle(answers)
 
     def _stale(self, earlier: Iterable[str] = ()) -> set[str]:
         """Return the relations that changed ones reach."""

@@ -1,10 +1,18 @@
 """Example projects, by our runner and by Spark's own in a fresh catalog: the same tables."""
 
+import math
+from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import corollary
 from corollary.errors import InputError
-from support.command_line import OK, cli, of_json
+from corollary.pipelines.fallback import SparkFallback
+from support.command_line import OK, cli, of_json, put
 from support.pipelines.projects import copy_project, rows_of, run_spark, write_round
 
 HOUSE = "storage/corollary"
@@ -75,3 +83,100 @@ def test_a_strict_dataset_is_not_left_to_spark(tmp_path, monkeypatch):
         code.read_text().replace("@dp.materialized_view\ndef labels", f"{policy}\ndef labels")
     )
     assert cli("pipelines", "run").exit_code == InputError.exit_code
+
+
+VALUES = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.active()
+
+
+@dp.materialized_view
+def copied():
+    label = F.udf(lambda name: name, "string")
+    return spark.read.format("parquet").load("input/values").withColumn("label", label("name"))
+"""
+SCHEMA = pa.schema(
+    {
+        "name": pa.string(),
+        "small": pa.int16(),
+        "size": pa.float64(),
+        "narrow": pa.float32(),
+        "price": pa.decimal128(12, 2),
+        "day": pa.date32(),
+        "at": pa.timestamp("us", "UTC"),
+        "data": pa.binary(),
+        "tags": pa.list_(pa.string()),
+        "props": pa.map_(pa.string(), pa.int32()),
+        "place": pa.struct({"x": pa.float64(), "y": pa.string()}),
+        "deep": pa.list_(pa.struct({"m": pa.map_(pa.int32(), pa.map_(pa.string(), pa.int32()))})),
+    }
+)
+NOTHING = (None,) * len(SCHEMA)
+ONE = (
+    "ann", 7, 0.1, 0.25, Decimal("12.50"), date(2024, 2, 29), datetime(2024, 5, 1, 10, tzinfo=UTC),
+    b"\x00\xff", ["a", None], [("k", 1), ("j", None)], {"x": 1.5, "y": None},
+    [{"m": [(1, [("k", None)]), (2, None)]}, None],
+)  # fmt: skip
+
+
+def changed(row, **values):
+    return tuple(values.get(name, each) for name, each in zip(SCHEMA.names, row, strict=True))
+
+
+def equal_as(row):
+    """Return a row by which equal ones are equal: one NaN, no -0.0, entries of maps in order."""
+
+    def plain(value):
+        if isinstance(value, float):
+            return "NaN" if math.isnan(value) else value + 0.0
+        if isinstance(value, dict):
+            return tuple((key, plain(each)) for key, each in sorted(value.items()))
+        return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
+
+    named = dict(zip(SCHEMA.names, row, strict=True))
+    named["props"] = named["props"] and sorted(named["props"])
+    return plain(tuple(named.values()))
+
+
+def test_only_what_changes_comes_back_from_spark(tmp_path, monkeypatch):
+    root = copy_project("sensors", tmp_path)
+    monkeypatch.chdir(root)
+    (root / "transformations/readings.py").unlink()
+    put("transformations/values.py", VALUES)
+    came = []
+    rows = SparkFallback._rows
+
+    def counted(self, frame, dataset):
+        came.append(found := rows(self, frame, dataset))
+        return found
+
+    monkeypatch.setattr(SparkFallback, "_rows", counted)
+    nan, zero = changed(ONE, size=math.nan), changed(ONE, size=0.0, narrow=0.0)
+    many = [changed(ONE, small=each) for each in range(100)]
+    before = [*many, ONE, NOTHING, NOTHING, NOTHING, nan, zero]
+    after = [
+        *many[1:], ONE, ONE, NOTHING, changed(nan, narrow=math.nan), nan,
+        changed(zero, size=-0.0, narrow=-0.0), changed(ONE, tags=[]),
+        changed(ONE, place={"x": math.nan, "y": "n"}), changed(ONE, props=[("j", None), ("k", 1)]),
+        changed(ONE, props=[("j", 0), ("k", 1)]), changed(ONE, deep=[{"m": [(1, [("k", 0)])]}]),
+    ]  # fmt: skip
+    for number, given in enumerate((before, after)):
+        folder = root / "input/values"
+        folder.mkdir(parents=True, exist_ok=True)
+        columns = zip(*given, strict=True)
+        arrays = [pa.array(each, f.type) for each, f in zip(columns, SCHEMA, strict=True)]
+        pq.write_table(pa.table(arrays, schema=SCHEMA), folder / "all.parquet")
+        report = run()["copied"]
+        with corollary.open(HOUSE, engine="local") as database:
+            table = database.relation("copied").arrow()
+        assert table.column("label").equals(table.column("name"))
+        found = [tuple(each.values()) for each in table.select(SCHEMA.names).to_pylist()]
+        expected = Counter(map(equal_as, given))
+        assert Counter(map(equal_as, found)) == expected
+        if number:
+            was = Counter(map(equal_as, before))
+            more, less = expected - was, was - expected
+            assert (report["added"], report["removed"]) == (more.total(), less.total())
+            assert came[-1].num_rows == len(more) + len(less)

@@ -143,7 +143,7 @@ def decode_words(
 
 
 def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array | pa.ChunkedArray:
-    """Return texts; those that are repeated decoded once, as dictionaries if they are few."""
+    """Return what is stored as texts, repeated ones decoded once; few texts as dictionaries."""
     least, most = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)
     if not most or most - least > LOOKUP_RANGE_PER_ROW * len(codes):
         return dictionary.decode_arrow(codes, type_)
@@ -160,6 +160,6 @@ def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array
     nulls = codes == 0 if not least else None
     indices = fixed_array(positions[offsets], pa.int32(), nulls)
     is_few = len(distinct) * DICTIONARY_ROWS_PER_TEXT <= len(codes)
-    if is_few and isinstance(texts, pa.Array):
+    if is_few and isinstance(texts, pa.Array) and not pa.types.is_nested(texts.type):
         return pa.DictionaryArray.from_arrays(indices, texts)
     return texts.take(indices)
