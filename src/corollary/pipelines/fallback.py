@@ -179,7 +179,7 @@ class SparkFallback:
             set_java_home()
             self._folder = tempfile.TemporaryDirectory(prefix="corollary-pipeline-")
             logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # raised, too
-            self._server = start_server()
+            self._server = start_server(self.project.root)
             self._spark = self._server.session
             for key, value in self.project.configuration.items():
                 if key.startswith("spark.sql.") and "warehouse" not in key:
@@ -188,10 +188,14 @@ class SparkFallback:
 
     def close(self) -> None:
         """Stop the server, if one was started."""
-        if self._spark is not None:
-            self._server.stop()
-            self._folder.cleanup()
-            self._spark = self._server = self._folder = None
+        server, folder = self._server, self._folder
+        self._spark = self._server = self._folder = None
+        try:
+            if server is not None:
+                server.stop()
+        finally:
+            if folder is not None:
+                folder.cleanup()
 
 
 def _difference(computed: Any, held: Any, schema: pa.Schema) -> Any:

@@ -6,14 +6,19 @@ sessions of the other, and no Java is left behind.
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from corollary.data_class import dataclass
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
+STOP_SECONDS = 20
+"""How long a server may take to end by itself."""
 SETTINGS = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     "spark.ui.enabled": "false",
@@ -33,19 +38,28 @@ class SparkServer:
     session: Any
 
     def stop(self) -> None:
-        """End the session and the server."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
+        """End the session and the server, whatever it computes."""
         try:
             self.session.stop()
         finally:
-            self.process.stdin.close()
-            self.process.wait()
-            self.process.stdout.close()
+            _end(self.process)
 
 
-def start_server() -> SparkServer:
-    """Start a server on a free port of this machine.
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a server, with its Java: both are in the session that it leads."""
+    with process:  # which closes its pipes: then it ends by itself
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def start_server(folder: Path) -> SparkServer:
+    """Start a server on a free port of this machine; paths are relative to a folder.
 
     Raises:
         RuntimeError: it ends at once; its own messages say why.
@@ -60,13 +74,18 @@ def start_server() -> SparkServer:
         [sys.executable, "-m", __name__, str(port)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        cwd=folder,
         env={"PYSPARK_PYTHON": sys.executable, **os.environ, TOKEN: token},
         start_new_session=True,  # Ctrl-C is for us, who end it
     )
     assert process.stdout is not None
-    if not process.stdout.readline():
-        raise RuntimeError(f"Spark has ended with {process.wait()}")
-    return SparkServer(process, SparkSession.builder.remote(f"sc://localhost:{port}").create())
+    try:
+        if not process.stdout.readline():
+            raise RuntimeError(f"Spark has ended with {process.wait()}")
+        return SparkServer(process, SparkSession.builder.remote(f"sc://localhost:{port}").create())
+    except BaseException:
+        _end(process)
+        raise
 
 
 def serve(port: str) -> None:

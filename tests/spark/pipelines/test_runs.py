@@ -1,9 +1,14 @@
 """Example projects, by our runner and by Spark's own in a fresh catalog: the same tables."""
 
 import math
+import os
+import signal
+import subprocess
+import time
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +17,7 @@ import pytest
 import corollary
 from corollary.errors import InputError
 from corollary.pipelines.fallback import SparkFallback
-from support.command_line import OK, cli, of_json, put
+from support.command_line import COMMAND, INTERRUPTED, OK, cli, of_json, put
 from support.pipelines.projects import copy_project, rows_of, run_spark, write_round
 
 HOUSE = "storage/corollary"
@@ -180,3 +185,65 @@ def test_only_what_changes_comes_back_from_spark(tmp_path, monkeypatch):
             more, less = expected - was, was - expected
             assert (report["added"], report["removed"]) == (more.total(), less.total())
             assert came[-1].num_rows == len(more) + len(less)
+
+
+def below(number):
+    """Return the processes that a process has started, and those that these have."""
+    parents = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit() and is_there(int(each.name)):
+            parents[int(each.name)] = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+    found = [number]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found[1:]
+
+
+def is_there(number):
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(is_so, seconds):
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+SLOW = """lambda _: __import__("pathlib").Path("MARKER").touch() or __import__("time").sleep(900)"""
+
+
+@pytest.mark.parametrize("moment", ["while Spark computes", "while Spark starts"])
+def test_an_interrupt_changes_nothing_and_leaves_no_java(moment, tmp_path, monkeypatch):
+    root = copy_project("sensors", tmp_path)
+    monkeypatch.chdir(root)
+    write_round(root, 0)
+    code, marker = root / "transformations/readings.py", tmp_path / "computes"
+    text = code.read_text()
+    slow = SLOW.replace("MARKER", str(marker))
+    code.write_text(text.replace('lambda name: f"<{name[::-1]}>"', slow))
+    assert slow in code.read_text()
+    command = [*COMMAND, "pipelines", "run"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: below(process.pid) or process.poll() is not None, 300)
+        if moment == "while Spark computes":
+            wait_until(lambda: marker.exists() or process.poll() is not None, 300)
+        else:
+            wait_until(lambda: len(below(process.pid)) > 1, 100)  # Java, too
+        started = below(process.pid)
+        assert len(started) > 1
+        os.kill(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=100)
+    assert process.returncode == INTERRUPTED
+    assert "nothing was changed" in said
+    assert "Traceback" not in said
+    wait_until(lambda: not any(map(is_there, started)), 30)
+    if moment == "while Spark computes":
+        with corollary.open(HOUSE, engine="local") as database:
+            assert database.commits == 0
+        code.write_text(text)
+        assert run()["labels"]["refreshed"] == "Spark"
+        assert our_tables(["labels"])["labels"]
