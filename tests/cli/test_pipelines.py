@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,48 @@ def exported():
     assert len(lines) == sum(rows("orders_silver").values())
 
 
+CLOCK = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.active()
+
+
+@dp.table
+def stamped():
+    orders = spark.readStream.table("orders_bronze").withColumn("read_at", F.current_timestamp())
+    is_later = F.now() > F.col("read_at")
+    return orders.select("order_id", "read_at", F.current_date().alias("day"), is_later)
+"""
+CLOCK_SQL = """
+CREATE STREAMING TABLE dated AS
+SELECT order_id, current_timestamp() AS at, current_date AS day FROM STREAM orders_bronze
+WHERE current_date() > DATE '2020-01-01';
+"""
+
+
+def test_the_time_of_a_flow_is_that_of_its_run(project):
+    root = project("orders")
+    put("transformations/clock.py", CLOCK)
+    put("transformations/clock.sql", CLOCK_SQL)
+    times = []
+    for number in range(2):
+        write_round(root, number)
+        before = datetime.now(UTC)
+        run()
+        times.append((before, datetime.now(UTC)))
+    for name in ("stamped", "dated"):
+        found = {}
+        for order, at, day, *more in rows(name):
+            assert day == at.date()
+            assert more in ([], [False])
+            found.setdefault(order // 100, set()).add(at)
+        for number, (before, after) in enumerate(times):
+            (at,) = found[number]
+            assert before <= at <= after
+    assert not run()["changed"]
+
+
 def test_explain_says_how(project):
     root = project("customers")
     write_round(root, 0)
@@ -216,6 +259,16 @@ dp.create_auto_cdc_flow(
     target="wrong", source="orders_bronze", keys=["id"], sequence_by="order_id")
 """
 NO_TABLE = STATEFUL.replace("readStream", "read").replace("orders_bronze", "nowhere")
+FILES = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession, functions as F
+
+@dp.table
+def named():
+    return SparkSession.active().readStream.table("orders_bronze").withColumn(
+        "file", F.input_file_name()
+    )
+"""
 KAFKA = """
 from pyspark import pipelines as dp
 from pyspark.sql import SparkSession
@@ -237,6 +290,8 @@ def sent():
         (NO_COLUMN, "C1722"),
         (NO_TABLE, "C1724"),
         (KAFKA, "C1727"),
+        (FILES, "C1721"),
+        (FILES.replace("input_file_name()", "col('_metadata.file_path')"), "C1721"),
     ],
 )
 def test_a_wrong_project_changes_nothing(project, text, code):

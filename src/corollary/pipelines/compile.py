@@ -54,6 +54,7 @@ from corollary.frontends.sql.statements.definitions import (
 from corollary.frontends.sql.statements.tokens import SqlName
 from corollary.frontends.sql.statements.writes import spark_type
 from corollary.pipelines.graph import (
+    CLOCK,
     STREAM,
     AutoCdcFlow,
     BinderQuery,
@@ -84,6 +85,7 @@ class FlowPlan:
         writes: the base relation that gets its rows, or the events that count.
         view: the virtual view that has the rows of a run.
         gains: the base relations for what streams have gained, by stream.
+        has_clock: whether the view reads the time of the run.
     """
 
     key: str
@@ -92,6 +94,7 @@ class FlowPlan:
     view: str
     gains: Mapping[str, str]
     cdc: AutoCdcFlow | None = None
+    has_clock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +327,14 @@ class ProjectCompiler:
             tree = _assigned(tree, query.columns, columns)
             view = f"{prefix}.flow"
             self._add_view(view, tree, query.file, flow.span, is_hidden=True)
-            flows.append(FlowPlan(f"flow {prefix}", dataset.name, dataset.name, view, gains))
+            has_clock = any(_name_of(each) == CLOCK.relation for each in tree.find_all(exp.Table))
+            if has_clock and not self.catalog.find(CLOCK.relation):
+                self._declare(CLOCK.relation, CLOCK.columns, flow.span, is_hidden=True)
+            flows.append(
+                FlowPlan(
+                    f"flow {prefix}", dataset.name, dataset.name, view, gains, has_clock=has_clock
+                )
+            )
         what = "appended to" if is_table else "written to"
         how = f"{what} by {len(flows)} flow{'s' * (len(flows) != 1)}"
         self.plans[dataset.name] = DatasetPlan(dataset, how, dataset.name, tuple(flows))

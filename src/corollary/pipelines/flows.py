@@ -11,6 +11,7 @@ A flow without a position (a new one, or after a full refresh) reads all that it
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import UTC, datetime
 from functools import partial
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from corollary.database.writing.operations import Operation, apply_operations
 from corollary.errors import InputError
 from corollary.pipelines.compile import DatasetPlan, FlowPlan
 from corollary.pipelines.digests import digest_of
-from corollary.pipelines.graph import DatasetKind
+from corollary.pipelines.graph import CLOCK, DatasetKind
 from corollary.warehouse.copies import CopiesHandle, sum_counts
 from corollary.warehouse.warehouse import Warehouse
 
@@ -55,6 +56,7 @@ class FlowRun:
             or less, given what other commits have changed since it was computed last; None if it
             need not be computed.
         gone: the keys of flows that there are no more.
+        time: that of the run, which is one for all rows of its commit.
         seconds: what each dataset took.
         touched: the datasets that got rows, or were computed.
     """
@@ -66,6 +68,7 @@ class FlowRun:
     restarted: frozenset[str]
     compute: "Callable[[DatasetPlan, Reading, frozenset[str]], pa.Table | None]"
     gone: frozenset[str] = frozenset()
+    time: datetime = field(default_factory=partial(datetime.now, UTC))
     seconds: dict[str, float] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
 
@@ -76,6 +79,7 @@ class FlowRun:
         flows = [flow for each in written for flow in each.flows]
         relations |= {flow.writes for flow in flows}
         relations |= {name for flow in flows for name in flow.gains.values()}
+        relations |= {CLOCK.relation for flow in flows if flow.has_clock}
         steps = [partial(self._refresh, each) for each in written]
         return FollowUp(frozenset(relations), steps, self._positions)
 
@@ -142,7 +146,7 @@ class FlowRun:
             seen = None if is_restarted else self._seen(flow.key)
             gains = {stream: self._gained(reading, stream, seen) for stream in flow.gains}
             if any(each.num_rows for each in gains.values()):
-                rows = reading.evaluate(flow, gains)
+                rows = reading.evaluate(flow, gains, self.time)
                 found += self._written(flow, rows, reading, found)
         found = [each for each in found if len(each.rows)]
         if found and plan.dataset.kind is DatasetKind.SINK and not is_restarted:
@@ -277,13 +281,16 @@ class Reading:
         stale = self._stale(earlier)
         return any(self.counted(each) in stale or each in stale for each in relations)
 
-    def evaluate(self, flow: FlowPlan, gains: Mapping[str, pa.Table]) -> pa.Table:
-        """Return the rows of a flow's view on what its streams have gained."""
+    def evaluate(self, flow: FlowPlan, gains: Mapping[str, pa.Table], now: datetime) -> pa.Table:
+        """Return the rows of a flow's view on what its streams have gained, at a time."""
         state, normal = self.state, self.normal
         given = [
             Operation(State.ADDED, self.counted(flow.gains[stream]), rows)
             for stream, rows in gains.items()
         ]
+        if flow.has_clock:
+            clock = schema_of(normal.relations[CLOCK.relation])
+            given.append(Operation(State.ADDED, CLOCK.relation, pa.table([[now]], schema=clock)))
         apply_operations(state.engine, normal, given, state.limits)
         try:
             return self.evaluated(self.counted(flow.view))

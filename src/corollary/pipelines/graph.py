@@ -13,14 +13,18 @@ from pathlib import Path
 
 from sqlglot import exp
 
+from corollary.core.types import TIMESTAMP
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
+from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements.nodes import TableColumn
 from corollary.source import SourceFile, Span
 
 STREAM = "stream"
 """A key of the `meta` of a table in a lowered tree: the flow reads what is new in it."""
+CLOCK = TableDefinition("pipeline.clock", (QueryColumn("at", TIMESTAMP),), is_bag=True)
+"""Has one row, with the time of the run, while a run evaluates a flow that asks for it."""
 
 
 class DatasetKind(StrEnum):

@@ -12,9 +12,11 @@ from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
 from corollary.pipelines.graph import (
+    CLOCK,
     AutoCdcFlow,
     BinderQuery,
     Dataset,
+    DatasetKind,
     ExternalSource,
     Flow,
     LoweredProject,
@@ -86,6 +88,7 @@ class _ProjectLowering:
         self.known = {name.lower(): columns for name, columns in known.items()}
         self.datasets = {each.name.lower(): each for each in project.datasets}
         self.catalog = SqlCatalog()
+        self.catalog.add(CLOCK)
         self.unknown: dict[str, Diagnostic] = {}
         self.queries: dict[str, BinderQuery | SparkQuery] = {}
         self.sources: dict[str, ExternalSource] = {}
@@ -208,7 +211,10 @@ class _ProjectLowering:
 
     def _lower_flow(self, flow: Flow) -> BinderQuery | SparkQuery | None:
         """Return the query of a flow; None if it has mistakes."""
-        lowering = RelationLowering(flow.query, self.surroundings())
+        kind = self.datasets[flow.target.lower()].kind
+        has_clock = kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK)
+        around = replace(self.surroundings(), has_clock=has_clock)
+        lowering = RelationLowering(flow.query, around)
         try:
             self._check_settings({**self.project.configuration, **flow.spark_conf}, flow.span)
             found: BinderQuery | SparkQuery = lower_query(lowering)
@@ -277,6 +283,7 @@ def lower_query(lowering: RelationLowering) -> BinderQuery:
     else:
         node = relations.Relation.FromString(query.relation)
         tree = lowering.tree(node)
+    tree = lowering.timed(tree)
     columns = output_columns(bind_query(tree.copy(), lowering.around.catalog, query.file))
     names = [each.name.lower() for each in columns]
     twice = next((each.name for each in columns if names.count(each.name.lower()) > 1), None)

@@ -22,7 +22,7 @@ from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import FIRST, LAST, offsets_of, span_between
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
-from corollary.pipelines.graph import STREAM, ExternalSource, RecordedQuery
+from corollary.pipelines.graph import CLOCK, STREAM, ExternalSource, RecordedQuery
 from corollary.pipelines.lowering.expressions import (
     ExpressionLowering,
     LeftToSparkError,
@@ -63,6 +63,9 @@ _REFUSED = {
 }
 
 
+_CLOCK_CALLS = ("now", "current_timestamp")
+
+
 class ColumnsUnknownError(LeftToSparkError):
     """A relation whose columns only Spark knows."""
 
@@ -76,12 +79,15 @@ class Surroundings:
         name_of: returns the relation that the parts of a name mean.
         source: adds what the project does not define; raises if there is no such thing.
         unknown: why the columns of a relation are unknown, by its name in small letters.
+        has_clock: whether the query may ask for the time: it is evaluated once, on rows that are
+            new, and `CLOCK` has it.
     """
 
     catalog: SqlCatalog
     name_of: NameOf
     source: Callable[[ExternalSource], None]
     unknown: Mapping[str, Diagnostic] = field(default_factory=dict)
+    has_clock: bool = False
 
 
 class ReadLowering:
@@ -173,7 +179,31 @@ class ReadLowering:
     def bound(self, tree: exp.Expr) -> tuple[QueryColumn, ...]:
         """Return the columns of a query, with their types."""
         self._place(tree, self.span)
-        return output_columns(bind_query(tree.copy(), self.around.catalog, self.file))
+        tree = self.timed(tree.copy())
+        return output_columns(bind_query(tree, self.around.catalog, self.file))
+
+    def timed(self, tree: exp.Expr) -> exp.Expr:
+        """Return a query that reads the time where it asks for it, if it may.
+
+        Raises:
+            InputError: `C1721`, it asks for the names of files.
+        """
+        if not self.around.has_clock:
+            return tree
+        for node in tree.find_all(exp.Anonymous):
+            if node.name.lower().startswith("input_file_"):
+                raise self.asks_for_files(f"{node.name.lower()}()")
+        return tree.transform(_from_clock)
+
+    def asks_for_files(self, what: str) -> InputError:
+        """Return the error of a flow that asks for the files that rows came from."""
+        return InputError.of(
+            "C1721",
+            f"The flow asks for `{what}`, and rows that were read do not tell from which file.",
+            self.span,
+            "let each row have the name of its file as a column, where the files are made; or ask "
+            "in a materialized view on the files, which Spark computes",
+        )
 
     def types(self, frame: FrameBlock) -> list[Type]:
         """Return the types of a frame's columns."""
@@ -402,6 +432,8 @@ class FrameNames(NameResolver):
                 tree = exp.Dot(this=tree, expression=identifier(each))
             return tree
         name = ".".join(parts)
+        if parts[0].lower() == "_metadata" and self.lowering.around.has_clock:
+            raise self.lowering.asks_for_files(name)
         note = near_names(parts[-1], self.frame.names, "the columns are")
         if plan_id is not None and self.frame.find(parts, None)[0]:
             note = f'the DataFrame that it is of is not read here; write `F.col("{name}")`'
@@ -435,6 +467,16 @@ def source_name(format_: str, paths: Sequence[str], options: Mapping[str, str], 
     key = json.dumps([format_, list(paths), sorted(options.items()), schema])
     stem = f"{(named or ['source'])[-1]}_{format_ or 'parquet'}".lower()
     return f"{stem}_{sha256(key.encode()).hexdigest()[:4]}"
+
+
+def _from_clock(node: exp.Expr) -> exp.Expr:
+    name = node.name.lower() if isinstance(node, exp.Anonymous) and not node.expressions else ""
+    is_day = isinstance(node, exp.CurrentDate) or name in ("current_date", "curdate")
+    if not is_day and not isinstance(node, exp.CurrentTimestamp) and name not in _CLOCK_CALLS:
+        return node
+    time = exp.select(exp.column(identifier(CLOCK.columns[0].name)))
+    found = time.from_(exp.Table(this=identifier(CLOCK.relation))).subquery()
+    return cast(found, "date") if is_day else found
 
 
 def _with_place(refused: tuple[str, str], span: Span) -> tuple[str, Span, str]:
