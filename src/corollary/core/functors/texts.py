@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from corollary.core.functors.spec import FunctorSpec, Nullness, Word, computed, define
 from corollary.core.logic import Functor
@@ -325,8 +326,23 @@ def more_texts() -> Iterable[FunctorSpec]:
     )
 
 
-FROM_JSON = "from_json"
-"""The functor whose result has the type that its second argument is."""
+FROM_JSON, TO_JSON = "from_json", "to_json"
+"""The functors with literals that only SQL writes; the second one of the first is its type."""
+
+
+JSON_OPTIONS = {FROM_JSON: 2, TO_JSON: 1}
+"""Which of their arguments has the options."""
+
+JSON_NOTE = "write the view in SQL, where it is as in `from_json(s, 'a INT, b STRING')`"
+
+
+def json_literal(term: Functor, at: int) -> Any:
+    """Return what an argument says, a literal of JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return json.loads(str(getattr(term.arguments[at], "value", "")))
 
 
 def json_type(term: Functor) -> Type:
@@ -335,13 +351,11 @@ def json_type(term: Functor) -> Type:
     Raises:
         InputError: it is none.
     """
-    written = term.arguments[1]
     try:
-        return type_from_json(json.loads(str(getattr(written, "value", ""))))
+        return type_from_json(json_literal(term, 1))
     except (ValueError, TypeError):
         message = f"The second argument of `{FROM_JSON}` is not a type as a literal of JSON."
-        note = "write the view in SQL, where it is as in `from_json(s, 'a INT, b STRING')`"
-        raise InputError.of("C0309", message, term.span, note) from None
+        raise InputError.of("C0309", message, term.span, JSON_NOTE) from None
 
 
 def json_texts() -> Iterable[FunctorSpec]:
@@ -372,7 +386,7 @@ def json_texts() -> Iterable[FunctorSpec]:
         "its value as one of a type, which SQL writes as JSON; null where it does not fit",
     )
     yield define(
-        "to_json(x: array|struct|map, options?: symbol) -> symbol",
+        f"{TO_JSON}(x: array|struct|map, options?: symbol) -> symbol",
         "a text of JSON; fields that are null are left out, if no options of SQL say otherwise",
         section="JSON",
     )

@@ -39,7 +39,7 @@ from corollary.core.records.arrays import (
 )
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.arithmetic import OVERFLOW, Operand, Result
+from corollary.engines.local.evaluation.arithmetic import Operand, Result
 from corollary.engines.local.evaluation.text_functions import (
     compute_rows,
     distinct_columns,
@@ -56,8 +56,13 @@ from corollary.engines.local.values import native
 from corollary.engines.local.values.texts import Texts
 
 NO_ELEMENT = "an array has no such element"
-SIZE_MAX = 2**31 - 16
-"""The maximum number of elements of an array that is made by a number, as in Spark."""
+SIZE_MAX = 1 << 24
+"""The maximum number of elements of an array that is made by a number; Spark runs out of memory."""
+
+TEXT_MAX_BYTES = 32 * SIZE_MAX
+"""The maximum length of what is stored of such an array."""
+
+TOO_LONG = f"an array would have more than {SIZE_MAX} elements"
 
 _NOTHING, _END = text_scalar(""), text_scalar(END)
 _NO_TEXT = pa.nulls(1, pa.large_string())[0]
@@ -175,7 +180,7 @@ def _slice(lists: Lists, start: Codes, length: Codes) -> tuple[Lists, Mask]:
 def _insert(lists: Lists, place: Codes, added: Codes) -> tuple[Lists, Mask]:
     """Return arrays with one more element; nulls fill what is between it and the others."""
     sizes = lists.sizes
-    bad = (place == 0) | (np.abs(place) > SIZE_MAX)
+    bad = (place == 0) | (place > SIZE_MAX) | (place < -SIZE_MAX)
     place = np.where(bad, 1, place)
     at = np.where(place > 0, place - 1, sizes + place + 1)
     before = at < 0
@@ -407,10 +412,12 @@ def _zip(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 def _repeat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("array_repeat", inputs)
     piece, counts = table.columns
-    bad = counts > SIZE_MAX
-    times = index_array(np.where(bad, 0, np.maximum(counts, 0)))
     ended = pc.binary_join_element_wise(piece.array, _END, _NOTHING)
-    return table.vector(Texts(pc.binary_repeat(ended, times)), type_, None, bad)
+    lengths = fixed_values(pc.binary_length(ended).cast(pa.int64()), np.int64)
+    large = counts > TEXT_MAX_BYTES // np.maximum(lengths, TEXT_MAX_BYTES // SIZE_MAX)
+    times = index_array(np.where(large, 0, np.maximum(counts, 0)))
+    repeated = Texts(pc.binary_repeat(ended, times))
+    return table.vector(repeated, type_, faults=[(large, TOO_LONG)])
 
 
 def _flatten(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
@@ -528,7 +535,7 @@ def _sequence(operands: list[Operand], type_: Type) -> Result:
     places = np.arange(offsets[-1]) - offsets[:-1].repeat(sizes)
     assert type_.element is not None
     pieces = pieces_of(first.repeat(sizes) + places * step.repeat(sizes), None, type_.element)
-    reasons = ((bad, "a sequence never ends"), (large, OVERFLOW))
+    reasons = ((bad, "a sequence never ends"), (large, TOO_LONG))
     faults = [(mask, reason) for mask, reason in reasons if mask.any()]
     return Texts(join_pieces(offsets, pieces.array)), faults
 
