@@ -188,12 +188,18 @@ def dialect_title(dialect: DialectName) -> str:
     return {"spark": "Spark SQL", "duckdb": "DuckDB"}[dialect]
 
 
-_JAVA_LETTERS = {directive: java for java, directive in TIME_PATTERNS.items()} | {"%%": "%"}
+_JAVA_LETTERS = {
+    **{directive: java for java, directive in reversed(TIME_PATTERNS.items())},
+    "%%": "%",
+}
 
 
 def _formatted(moment: Node, text: str, dialect: DialectName) -> Node:
     written = read_time_format("format_time", text)
     if dialect is DialectName.DUCKDB:
+        for part in written:
+            if part.startswith("%") and (len(part) > 2 or part[-1] in "kKq"):
+                raise NotExactError(f"`{part}` of a format has no counterpart in DuckDB")
         pattern = exp.Literal.string("".join(written))
         return exp.Anonymous(this="strftime", expressions=[moment, pattern])
     parts = []

@@ -26,22 +26,80 @@ COMPARISONS: Mapping[str, type[exp.Binary]] = {
 }
 """The comparisons of rules."""
 
+_ZONES = {
+    **dict.fromkeys(("VV", "z", "zz", "zzz"), "UTC"),
+    "zzzz": "Coordinated Universal Time",
+    **dict.fromkeys(("X", "XX", "XXX", "XXXX", "XXXXX", "ZZZZZ"), "Z"),
+    "x": "+00",
+    **dict.fromkeys(("xx", "xxxx", "Z", "ZZ", "ZZZ"), "+0000"),
+    **dict.fromkeys(("xxx", "xxxxx"), "+00:00"),
+    **dict.fromkeys(("O", "OOOO", "ZZZZ"), "GMT"),
+}
+_CLOCK = {"H": "H", "h": "I", "k": "k", "K": "K", "m": "M", "s": "S"}
 TIME_PATTERNS = {
     "yyyy": "%Y",
     "MM": "%m",
     "dd": "%d",
-    "HH": "%H",
-    "mm": "%M",
-    "ss": "%S",
-    "SSSSSS": "%f",
     "DDD": "%j",
+    **{letter * 2: f"%{directive}" for letter, directive in _CLOCK.items()},
+    "SSSSSS": "%f",
     "MMM": "%b",
     "MMMM": "%B",
-    "E": "%a",
-    "EEE": "%a",
+    **dict.fromkeys(("E", "EE", "EEE"), "%a"),
     "EEEE": "%A",
+    "a": "%p",
+    "yy": "%y",
+    **{"y" * digits: f"%{digits}Y" for digits in (1, 3, 5, 6)},
+    **{"S" * digits: f"%{digits}f" for digits in (1, 2, 3, 4, 5, 7, 8, 9)},
+    **{letter: f"%1{directive}" for letter, directive in _CLOCK.items()},
+    "M": "%1m",
+    "L": "%1m",
+    "LL": "%m",
+    "LLL": "%b",
+    "LLLL": "%B",
+    "d": "%1d",
+    "D": "%1j",
+    "DD": "%2j",
+    **dict.fromkeys("qQ", "%1q"),
+    **{letter * 2: "%2q" for letter in "qQ"},
+    **{letter * 3: "Q%1q" for letter in "qQ"},
+    **dict.fromkeys(("G", "GG", "GGG"), "AD"),
+    "GGGG": "Anno Domini",
+    **_ZONES,
 }
-"""Spark's patterns of dates, and what they are in the rule language."""
+"""Spark's patterns of dates, and what they are in the rule language; times are in UTC."""
+
+READ_PATTERNS = {
+    "yyyy": "%Y",
+    "yyy": "%3Y",
+    "yy": "%y",
+    "y": "%1Y",
+    "MMMM": "%B",
+    "MMM": "%b",
+    "MM": "%2m",
+    "M": "%1m",
+    "dd": "%2d",
+    "d": "%1d",
+    "LLLL": "%B",
+    "LLL": "%b",
+    "LL": "%2m",
+    "L": "%1m",
+    "DDD": "%3j",
+    "DD": "%2j",
+    "D": "%1j",
+    "a": "%p",
+    **{
+        letter * digits: f"%{digits}{directive}"
+        for letter, directive in _CLOCK.items()
+        for digits in (1, 2)
+    },
+    **{"S" * digits: f"%{digits}f" for digits in range(1, 10)},
+    "X": "%1z",
+    "XX": "%2z",
+    "XXX": "%3z",
+    **dict.fromkeys(("Z", "ZZ", "ZZZ"), "%4z"),
+}
+"""The same where times are read: numbers have exactly as many digits, but for a single letter."""
 
 ALL_ARGUMENTS = "arguments"
 RESULT = "RESULT"

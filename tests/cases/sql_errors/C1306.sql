@@ -6,13 +6,13 @@ select date_trunc('fortnight', ts) from t
 
 select extract(century from ts) from t
 
-select to_date(s, 'd.M.yy') from t
+select to_date(s, 'dMyy') from t
 
 select regexp_replace(s, s, 'x') from t
 
 select sum(a, k) from t
 
-select timestampdiff(MONTH, d, ts) from t
+select timestampdiff(DAYOFYEAR, d, ts) from t
 
 select timestampadd(EON, 1, ts) from t
 

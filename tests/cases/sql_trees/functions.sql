@@ -38,7 +38,7 @@ select k from t where d > '2026-01-05' and ts <= ' 2026-1-5 8:00 ' and k in ('7'
 
 select case when b then d else '2026-01-05' end, coalesce(a, '7'), nullif(d, '2026-01-05'), datediff('2026-01-05', d), k + '1', year('2026-01-05') from t
 
-select date_format(d, "yyyy[-MM]'['dd']'"), to_date(s, 'yyyy[-MM[-dd]]'), to_timestamp(s, '[yyyy][MM]') from t
+select date_format(d, "yyyy[-MM]'['dd']'"), to_date(s, 'yyyy[-MM[-dd]]'), to_timestamp(s, '[yyyy][-MM]') from t
 
 select soundex(s), quote(s), mask(s), url_encode(s), url_decode(s), try_url_decode(s), find_in_set(s, 'a,b'), md5(s), sha(s), sha1(s), sha2(s, 256), crc32(s), hex(s), hex(k), base64(s), to_base32(s), luhn_check(s) from t
 

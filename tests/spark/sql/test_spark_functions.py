@@ -38,6 +38,7 @@ TRIED = "tried"
 FAILED = object()
 
 ZONES = ("Europe/Berlin", "America/New_York", "+05:30", "UTC")
+UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MILLISECOND", "MICROSECOND")
 CALLS = [
     *("trim(BOTH 'ab' FROM s)", "btrim(s, t)", "ltrim(s, t)", "rtrim(s, t)", "trim(s)"),
     *("elt(i, s, t)", "elt(2, s, t)"),
@@ -117,6 +118,25 @@ CALLS = [
     *(f"time_diff('{unit}', o, TIME'12:34:56.7')" for unit in ("HOUR", "second", "MICROSECOND")),
     *("make_timestamp(d, o)", "make_timestamp_ntz(d, o)", "make_timestamp(d, o, 'Europe/Berlin')"),
     *("to_time(s)", "try_to_time(s)", "to_time(s, 'HH:mm')", "time_to_seconds(o)"),
+    *(
+        f"date_format(v, '{each}')"
+        for each in (
+            *("y yy yyy M MMM d D DDD E EEEE", "H h hh k kk K KK m s", "S SS SSS SSSSSSSSS a"),
+            *("q QQ QQQ G GGGG", "VV z zzzz X XXX x xx Z ZZZZ O"),
+        )
+    ),
+    *(
+        f"try_to_{name}(date_format(v, '{written}'), '{read}')"
+        for name in ("timestamp", "date")
+        for written, read in (
+            *(("d/M/yyyy h:m a", "d/M/yyyy h:m a"), ("d/M/yy", "dd/MM/yy")),
+            *(("yyyyMMdd HH:mm", "yyyyMMdd kk:mm"), ("y-D", "y-DDD"), ("M d", "MM d")),
+            *(("yyyy-MM-dd HH:mm:ss.SSS", "yyyy-MM-dd HH:mm:ss.SSSSSS"),),
+            *(("yyyy-MM-dd HHXXX", "yyyy-MM-dd HHX"),),
+        )
+    ),
+    *(f"timestampdiff({unit}, v, w)" for unit in UNITS),
+    *(f"timestampadd({unit}, i % 50, v)" for unit in UNITS),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
 LAMBDAS = (

@@ -71,3 +71,11 @@ WHERE day BETWEEN '2026-01-01' AND '2026-12-01' OR day IN ('2026-01-05', '2025-1
 -- buckets of time
 -- duckdb: SELECT id, time_bucket(INTERVAL 7 HOURS, "at", TIMESTAMP '1970-01-01') AS x, time_bucket(INTERVAL 5 MONTHS, "at", TIMESTAMP '1970-01-01') AS y FROM item
 CREATE VIEW buckets AS SELECT id, time_bucket(INTERVAL 7 HOURS, at) AS x, time_bucket(INTERVAL 5 MONTHS, at) AS y FROM item;
+
+-- whole months and years
+-- duckdb: SELECT id, datesub('month', "at", TIMESTAMP '2026-03-31 10:00:00') AS x FROM item WHERE day("at") < 28
+CREATE VIEW whole_months AS SELECT id, timestampdiff(MONTH, at, TIMESTAMP '2026-03-31 10:00:00') AS x FROM item WHERE day(at) < 28;
+
+-- parts of times as texts
+-- duckdb: SELECT id, strftime("at", '%-d/%-m/%y %-I:%M %p') AS x FROM item
+CREATE VIEW short_times AS SELECT id, date_format(at, 'd/M/yy h:mm a') AS x FROM item;

@@ -48,3 +48,7 @@ CREATE VIEW exploded_lambdas AS SELECT k, explode(transform(array(a, b), x -> x 
 -- of structs
 -- duckdb: SELECT k, a AS x, a + b AS y FROM t
 CREATE VIEW folded_to_structs AS SELECT k, x.low AS x, x.sum AS y FROM (SELECT k, aggregate(transform(array(a, b), v -> struct(v AS at)), struct(a AS low, 0 AS sum), (acc, v) -> struct(acc.low AS low, acc.sum + v.at AS sum)) AS x FROM t) v;
+
+-- groups by lambdas, whatever their parameters are called
+-- duckdb: SELECT a + 1 AS x, count(*) AS n FROM t WHERE a > 0 GROUP BY a
+CREATE VIEW grouped_by_lambdas AS SELECT transform(array(a), v -> aggregate(array(v), 1, (p, q) -> p + q))[0] AS x, count(*) AS n FROM t WHERE a > 0 GROUP BY transform(array(a), q -> aggregate(array(q), 1, (x, y) -> x + y));

@@ -48,3 +48,7 @@ CREATE VIEW united_structs AS SELECT r.x, r.y FROM (SELECT struct(a AS x, b AS y
 -- chosen structs
 -- duckdb: SELECT k, coalesce(a, b) AS x, a IS NOT NULL OR b IS NULL AS y FROM t
 CREATE VIEW chosen_structs AS SELECT k, coalesce(r, struct(b AS a, k AS n)).a AS x, IF(a IS NULL, NULL, struct(b)).b IS NOT DISTINCT FROM b AS y FROM (SELECT k, a, b, CASE WHEN a IS NOT NULL THEN named_struct('a', a, 'n', 1) END AS r FROM t);
+
+-- none of equal structs, whatever their fields are called
+-- duckdb: SELECT k, CASE WHEN a IS DISTINCT FROM b THEN a END AS x FROM t
+CREATE VIEW null_if_of_structs AS SELECT k, nullif(struct(a), struct(b)).a AS x FROM t;

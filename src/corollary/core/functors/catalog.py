@@ -6,6 +6,7 @@ Type(kind=<Kind.DECIMAL: 'decimal'>, nullable=False, precision=38, scale=3)
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from corollary.core.functors.arrays import arrays, higher_order, maps, structs
 from corollary.core.functors.conversions import (
@@ -60,11 +61,17 @@ def functor_of_sql(name: str) -> FunctorSpec | None:
     return next((spec for spec in FUNCTORS.values() if name in spec.sql_names), None)
 
 
+SIZED_LETTERS = "YmdHIkKMSfjqz"
+"""Those of parts that may have a number of digits: `%1d` has as many as it needs, `%2d` two."""
+
+_ALTERNATIVES = ("Yy", "mbB", "HIkK")
+"""The letters that a format that is read has only one of."""
+
 _SHORT_FORMATS = {"%F": ("%Y", "-", "%m", "-", "%d"), "%T": ("%H", ":", "%M", ":", "%S")}
 
 
 def read_time_format(name: str, text: str) -> tuple[str, ...]:
-    """Return the parts of a format: directives such as `%Y`, and texts.
+    """Return the parts of a format: directives such as `%Y` or `%1d`, and texts.
 
     >>> read_time_format("format_time", "on %F, 100%%")
     ('on ', '%Y', '-', '%m', '-', '%d', ', 100', '%%')
@@ -73,22 +80,36 @@ def read_time_format(name: str, text: str) -> tuple[str, ...]:
         ValueError: the format makes no sense; the message says why.
     """
     spec = FUNCTORS[name]
-    written = re.findall(r"%.?|[^%]+", text, re.DOTALL)
+    written = re.findall(r"%[1-9]?.?|[^%]+", text, re.DOTALL)
     parts = tuple(each for part in written for each in _SHORT_FORMATS.get(part, (part,)))
     directives = [part for part in parts if part.startswith("%") and part != "%%"]
     for part in directives:
-        if len(part) == 1 or part[1] not in spec.time_letters:
+        is_known = part[-1] in spec.time_letters and not part[1:].isdigit()
+        if not is_known or (len(part) > 2 and part[-1] not in SIZED_LETTERS):
             known = ", ".join(f"`%{letter}`" for letter in spec.time_letters)
             raise ValueError(f"`{part}` is not known in it; there are {known} and `%%`")
     if spec.result is not Kind.SYMBOL:
-        read = ["%m" if part in ("%b", "%B") else part for part in directives]
-        if "%Y" not in read:
-            raise ValueError("it has no year, `%Y`")
+        letters = [part[-1] for part in directives]
+        read = [next((each for each in _ALTERNATIVES if one in each), one) for one in letters]
         if len(set(read)) < len(read):
             raise ValueError("it has a part of the date or time twice")
-        if "%j" in read and not {"%m", "%d"}.isdisjoint(read):
+        if "j" in letters and not {"mbB", "d"}.isdisjoint(read):
             raise ValueError("the day of the year, `%j`, goes without month and day")
+        for pair in pairwise(parts):
+            if all(map(_is_number, pair)) and any(map(_has_any_length, pair)):
+                raise ValueError("a number of any length stands beside another one")
     return parts
+
+
+def _has_any_length(part: str) -> bool:
+    is_sized = len(part) == 3 and part[0] == "%" and part[2] != "z"
+    return is_sized and (part[1] == "1" or part[2] == "f" or part in ("%3Y", "%2j"))
+
+
+def _is_number(part: str) -> bool:
+    if part[0] == "%":
+        return part[-1] != "z" and part[-1] in SIZED_LETTERS + "y"
+    return part[0].isdigit()
 
 
 def count_groups(pattern: str) -> int:

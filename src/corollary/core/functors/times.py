@@ -199,16 +199,16 @@ def times() -> Iterable[FunctorSpec]:
     yield _define(
         "format_time(t: time, format: symbol) -> symbol",
         "the text in this format",
-        time_letters="YmdHMSfjuGVaAbB",
+        time_letters="YymdHIkKMSfpjquGVaAbB",
     )
     parsing = partial(_define, is_fallible=True)
     yield parsing(
         "parse_date(s: symbol, format: symbol) -> date",
         "the date that is written in this format",
-        time_letters="YmdjbB",
+        time_letters="YymdjbB",
     )
     yield parsing(
         "parse_time(s: symbol, format: symbol) -> timestamp",
         "the timestamp that is written in this format",
-        time_letters="YmdHMSfjbB",
+        time_letters="YymdHIkKMSfpjbBz",
     )

@@ -41,6 +41,9 @@ ADDED_MAX = {
 }
 """Whoever adds more leaves the calendar."""
 
+OFFSET_MAX_MINUTES = 18 * 60
+"""The farthest that the clock of a zone is from UTC."""
+
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
     *("October", "November", "December"),
@@ -266,8 +269,16 @@ _DIGITS = {
     "u": ("weekday", 1),
     "G": ("week_year", 4),
     "V": ("week", 2),
+    "q": ("quarter", 1),
 }
 """The part that a directive writes as digits, and how many there are."""
+
+_HOURS: Mapping[str, Callable[[NativeArray], NativeArray]] = {
+    "I": lambda hours: (hours - 1) % 12 + 1,
+    "k": lambda hours: (hours - 1) % 24 + 1,
+    "K": lambda hours: hours % 12,
+}
+"""Other numbers of hours, by their directives: 1 to 12, 1 to 24, 0 to 11."""
 
 _NAMES = {
     "a": ("weekday", tuple(name[:3] for name in WEEKDAYS)),
@@ -300,23 +311,66 @@ def _written(part: str, days: NativeArray, clock: NativeArray) -> Any:
         return text_scalar(part)
     if part[1] == "%":
         return text_scalar("%")
-    if part[1] in _DIGITS:
-        name, width = _DIGITS[part[1]]
-        digits = fixed_array(_part(name, days, clock), pa.int64()).cast(pa.large_string())
-        return pc.ascii_lpad(digits, width, "0")
-    name, names = _NAMES[part[1]]
+    letter = part[-1]
+    if letter == "p":
+        afternoon = fixed_array(_part("hour", days, clock) // 12, pa.int64())
+        return pa.array(("AM", "PM"), pa.large_string()).take(afternoon)
+    if letter in _HOURS:
+        return _padded(_HOURS[letter](_part("hour", days, clock)), part, 2)
+    if letter == "y":
+        return _padded(_part("year", days, clock) % 100, part, 2)
+    if letter == "f":
+        digits = _padded(_part("microsecond", days, clock), "%f", 6)
+        return pc.utf8_slice_codeunits(pc.ascii_rpad(digits, 9, "0"), 0, _width(part, 6))
+    if letter in _DIGITS:
+        name, width = _DIGITS[letter]
+        return _padded(_part(name, days, clock), part, width)
+    name, names = _NAMES[letter]
     numbers = fixed_array(_part(name, days, clock) - 1, pa.int64())
     return pa.array(names, pa.large_string()).take(numbers)
 
 
+def _width(part: str, usual: int) -> int:
+    return int(part[1]) if len(part) > 2 else usual
+
+
+def _padded(numbers: NativeArray, part: str, usual: int) -> pa.Array:
+    digits = fixed_array(numbers, pa.int64()).cast(pa.large_string())
+    return pc.ascii_lpad(digits, _width(part, usual), "0")
+
+
 _READ = {
-    **dict.fromkeys("mdHMS", "[0-9]{1,2}"),
+    **dict.fromkeys("mdHIkKMS", "[0-9]{1,2}"),
+    "y": "[0-9]{2}",
+    "p": "am|pm",
     "Y": "[0-9]{4}",
     "f": "[0-9]{1,6}",
     "j": "[0-9]{1,3}",
     "b": f"(?i:{'|'.join(name[:3] for name in MONTHS)})",
     "B": f"(?i:{'|'.join(MONTHS)})",
 }
+
+
+_READ_SIZED = {
+    **dict.fromkeys(("%3Y",), "[0-9]{3,18}"),
+    "%4Y": "[0-9]{4}",
+    "%2j": "[0-9]{2,3}",
+    "%3j": "[0-9]{3}",
+    "%1z": "Z|[+-][0-9]{2}(?:[0-9]{2})?",
+    "%2z": "Z|[+-][0-9]{4}",
+    "%3z": "Z|[+-][0-9]{2}:[0-9]{2}",
+    "%4z": "[+-][0-9]{4}",
+}
+"""What directives with a number of digits read; others read any number of them, or that many."""
+
+
+def _read_pattern(part: str) -> str:
+    if len(part) == 2:
+        return _READ.get(part[1], _READ_SIZED["%1z"])
+    if part[2] == "f":
+        return f"[0-9]{{1,{part[1]}}}"
+    any_length = "[0-9]{1,18}"
+    return _READ_SIZED.get(part, any_length if part[1] == "1" else f"[0-9]{{{part[1]}}}")
 
 
 @lru_cache(maxsize=256)
@@ -328,9 +382,9 @@ def _pattern(name: str, text: str) -> tuple[str, tuple[str, ...]]:
             literal = "%" if part == "%%" else part
             pattern += "".join(rf"\x{{{ord(each):x}}}" for each in literal)
         else:
-            pattern += f"(?P<{part[1]}>{_READ[part[1]]})"
-            letters.append(part[1])
-    return f"^{pattern}$", tuple(letters)
+            pattern += f"(?P<{part[-1]}>{_read_pattern(part)})"
+            letters.append(part[-1])
+    return f"^(?i:{pattern})$", tuple(letters)
 
 
 def _parse(name: str) -> Function:
@@ -358,9 +412,16 @@ def _number(texts: pa.Array, letter: str, is_read: Mask) -> NativeArray:
         numbers = (
             fixed_values(pc.index_in(short, known).fill_null(-1).cast(pa.int64()), np.int64) + 1
         )
+    elif letter == "p":
+        numbers = fixed_values(
+            pc.starts_with(texts, "p", ignore_case=True).cast(pa.int8()), np.int8
+        )
+        return np.where(is_read, numbers, 0).astype(np.int64)
+    elif letter == "z":
+        return _offset(texts, is_read)
     else:
         if letter == "f":
-            texts = pc.ascii_rpad(texts, 6, "0")
+            texts = pc.utf8_slice_codeunits(pc.ascii_rpad(texts, 6, "0"), 0, 6)
         # Where nothing was read the text is null or empty.
         digits = pc.if_else(pa.array(is_read), texts, "0")
         numbers = fixed_values(digits.cast(pa.int64()), np.int64)
@@ -370,20 +431,56 @@ def _number(texts: pa.Array, letter: str, is_read: Mask) -> NativeArray:
 def _composed(read: Mapping[str, NativeArray], count: int) -> tuple[NativeArray, NativeArray, Mask]:
     """Return days and clocks of what was read, and which of them are in the calendar."""
     ones, zeros = np.ones(count, np.int64), np.zeros(count, np.int64)
-    year = read["Y"]
+    year = read["Y"] if "Y" in read else read.get("y", -30 * ones) + 2000
     month = next((read[letter] for letter in "mbB" if letter in read), ones)
-    is_valid = (year >= 1) & (month >= 1) & (month <= 12)
+    is_valid = (year >= 1) & (year <= 9999) & (month >= 1) & (month <= 12)
     months = np.where(is_valid, (year - 1970) * 12 + month - 1, 0)
     span = 12 if "j" in read else 1
     first, after = _first_days(months), _first_days(months + span)
     days = first + read.get("j", read.get("d", ones)) - 1
     is_valid &= (days >= first) & (days < after)
+    hour, is_hour = _hour(read, zeros)
+    is_valid &= is_hour
     clock = zeros
     for letter, unit, most in _clock_units():
-        value = read.get(letter, zeros)
+        value = hour if letter == "H" else read.get(letter, zeros)
         is_valid &= value < most
-        clock = clock + value * unit
+        clock = clock + np.where(is_valid, value, 0) * unit
+    if "z" in read:
+        ahead = read["z"]
+        is_valid &= np.abs(ahead) <= OFFSET_MAX_MINUTES
+        clock = clock - ahead * (DAY_MICROSECONDS // (24 * 60))
+        days, clock = days + clock // DAY_MICROSECONDS, clock % DAY_MICROSECONDS
+        is_valid &= (days >= LEAST_DAY) & (days <= LAST_DAY)
     return days, clock, is_valid
+
+
+def _hour(read: Mapping[str, NativeArray], zeros: NativeArray) -> tuple[NativeArray, Mask]:
+    """Return the hour of the day, and where what was read is one."""
+    letter = next((each for each in "HIkK" if each in read), None)
+    is_late = read.get("p")
+    if letter is None:
+        return zeros if is_late is None else 12 * is_late, zeros == 0
+    number = read[letter]
+    least, most = {"H": (0, 23), "k": (1, 24), "I": (1, 12), "K": (0, 11)}[letter]
+    is_valid = (number >= least) & (number <= most)
+    if letter in "Hk":
+        hour = number % 24
+        return hour, is_valid if is_late is None else is_valid & (hour // 12 == is_late)
+    return number % 12 + (0 if is_late is None else 12 * is_late), is_valid
+
+
+def _offset(texts: pa.Array, is_read: Mask) -> NativeArray:
+    """Return by how many minutes clocks are ahead of UTC, too many for what is no offset."""
+    minutes = np.zeros(len(texts), np.int64)
+    found, numbers = Texts(texts.cast(pa.large_string()).fill_null("")).distinct()
+    for at, text in enumerate(found.tolist()):
+        digits = text[1:].replace(":", "")
+        if digits:
+            hours, rest = int(digits[:2]), int(digits[2:] or 0)
+            ahead = hours * 60 + rest if rest < 60 else OFFSET_MAX_MINUTES + 1
+            minutes[numbers == at] = -ahead if text[0] == "-" else ahead
+    return np.where(is_read, minutes, 0)
 
 
 def _clock_units() -> Sequence[tuple[str, int, int]]:

@@ -19,7 +19,12 @@ from corollary.frontends.sql.binder.functions import check_accepted, function_ca
 from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.array_functions import element_of
 from corollary.frontends.sql.binder.functions.map_functions import value_of
-from corollary.frontends.sql.binder.lambdas import LAMBDA_FUNCTIONS, bind_lambda_call
+from corollary.frontends.sql.binder.lambdas import (
+    LAMBDA_FUNCTIONS,
+    bind_lambda_call,
+    has_lambda,
+    with_numbered_parameters,
+)
 from corollary.frontends.sql.binder.names import field_named, resolve_column
 from corollary.frontends.sql.binder.session import UNTYPED
 from corollary.frontends.sql.binder.special_calls import (
@@ -103,7 +108,12 @@ class ExpressionBinder(ExpressionContext):
         if isinstance(node, exp.Anonymous | exp.Column) or node.find(exp.Column):
             plain = replace(self.ungrouped("GROUP BY"), aliases=(), parameters=self.parameters)
             found = plain.try_bind(node)
-            return None if found is None else self.keys.get(found)
+            if found is None or found in self.keys or not has_lambda(found):
+                return None if found is None else self.keys.get(found)
+            # The names of parameters do not matter.
+            same = with_numbered_parameters(found)
+            numbered = ((with_numbered_parameters(key), key) for key in self.keys)
+            return next((self.keys[key] for each, key in numbered if each == same), None)
         return None
 
     @staticmethod

@@ -6,13 +6,13 @@ as in Spark: what `aggregate` merges must have the type of its start, and a comp
     aggregate(a, s, (acc, x) -> m, acc -> f)    get(transform(array(reduce(a, s, …)), acc -> f), 0)
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
 from corollary.core.functors.catalog import FUNCTORS
-from corollary.core.functors.lambdas import lambda_name
+from corollary.core.functors.lambdas import SIGN, lambda_name, parameters_of
 from corollary.core.functors.spec import FunctorSpec
 from corollary.core.types import BOOL, INT, SYMBOL, Kind, Type, array_of, map_of
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
@@ -37,7 +37,7 @@ from corollary.frontends.sql.binder.values.conversions import (
     typed_null,
 )
 from corollary.frontends.sql.binder.values.operators import Site, condition, mismatch, unfit
-from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
+from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall, walk
 
 _FUNCTORS = {"aggregate": "reduce", "array_sort": "sort_with"}
 """The functors of functions that have another name."""
@@ -69,6 +69,28 @@ def bind_lambda_call(context: ExpressionContext, node: exp.Anonymous) -> Express
     ended = _applied(context, FUNCTORS["transform"], [only], finish, site)
     assert ended.type.element is not None
     return FunctionCall("get", (ended, integer(0)), ended.type.element.with_null(True), site.span)
+
+
+def has_lambda(expression: Expression) -> bool:
+    """Whether a lambda stands in an expression."""
+    calls = (each for each in walk(expression) if isinstance(each, FunctionCall))
+    return any(each.functor.startswith(SIGN) for each in calls)
+
+
+def with_numbered_parameters(
+    expression: Expression, numbers: Mapping[str, str] | None = None
+) -> Expression:
+    """Return an expression in which the parameters of lambdas are named by numbers."""
+    if not isinstance(expression, FunctionCall):
+        return expression
+    functor, known = expression.functor, numbers or {}
+    if functor.startswith(SIGN):
+        names = parameters_of(functor)
+        if expression.arguments:
+            known = {**known, **{each: str(len(known) + at) for at, each in enumerate(names)}}
+        functor = lambda_name(known.get(each, each) for each in names)
+    arguments = tuple(with_numbered_parameters(each, known) for each in expression.arguments)
+    return replace(expression, functor=functor, arguments=arguments)
 
 
 def _applied(

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from corollary.core.functors.spec import MOMENT, WHOLE
+from corollary.core.spark_times import SIZES
 from corollary.core.types import (
     BINARY,
     BOOL,
@@ -38,7 +39,7 @@ from corollary.frontends.sql.binder.structs import (
 )
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.common_types import call, fits_bits, integer, sized
-from corollary.frontends.sql.binder.values.conversions import cast
+from corollary.frontends.sql.binder.values.conversions import cast, convert
 from corollary.frontends.sql.binder.values.operators import (
     EXAMPLES,
     Site,
@@ -337,7 +338,16 @@ _CAST_FUNCTIONS = {
     "time": ColumnType(TIME_OF_DAY),
 }
 
-_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 604_800}
+_MICROSECONDS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1000,
+    "SECOND": SIZES["SECOND"],
+    "MINUTE": SIZES["MINUTE"],
+    "HOUR": SIZES["HOUR"],
+    "DAY": SIZES["DAY"],
+    "DAYOFYEAR": SIZES["DAY"],
+    "WEEK": 7 * SIZES["DAY"],
+}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
@@ -355,26 +365,32 @@ def _unit_of(context: ExpressionContext, node: exp.Anonymous) -> str | None:
         return None
     first = node.expressions[0]
     unit = str(first.name).upper().removesuffix("S")
-    if unit not in _SECONDS and unit not in _MONTHS:
-        known = ", ".join([*_SECONDS, *_MONTHS])
+    if unit not in _MICROSECONDS and unit not in _MONTHS:
+        known = ", ".join([*_MICROSECONDS, *_MONTHS])
         message = f"`{context.session.text(first)}` is not a unit that is known here."
         raise context.session.error("C1306", message, first, f"units are {known}")
     return unit
 
 
 def _add_units(context: ExpressionContext, node: exp.Anonymous) -> Expression | None:
-    """`timestampadd(unit, count, x)`: a timestamp, whatever the unit."""
+    """`timestampadd(unit, count, x)`: a timestamp, whatever the unit; without a zone as x is."""
     unit = _unit_of(context, node)
     if unit is None:
         return None
     site = context.site(node, *node.expressions, name=name_of(node))
     count = fitted(context.bind(node.expressions[1]), WHOLE, site)
-    value = fitted(context.bind(node.expressions[2]), MOMENT, site)
+    given = context.bind(node.expressions[2])
+    value = fitted(given, MOMENT, site)
+    size = _MONTHS.get(unit) or _MICROSECONDS[unit]
+    functor, whole = "add_microseconds", 1
     if unit in _MONTHS:
-        return _added("add_months", value, count, _MONTHS[unit], site)
-    if unit in ("DAY", "WEEK"):
-        return _added("add_days", value, count, _SECONDS[unit] // 86400, site)
-    return _added("add_seconds", value, count, _SECONDS[unit], site)
+        functor = "add_months"
+    elif size >= SIZES["DAY"]:
+        functor, whole = "add_days", SIZES["DAY"]
+    elif size >= SIZES["SECOND"]:
+        functor, whole = "add_seconds", SIZES["SECOND"]
+    found = _added(functor, value, count, size // whole, site)
+    return convert(found, TIMESTAMP_NTZ) if given.type.is_timestamp_ntz else found
 
 
 def _added(functor: str, value: Expression, count: Expression, size: int, site: Site) -> Expression:
@@ -388,13 +404,15 @@ def _difference(context: ExpressionContext, node: exp.Anonymous) -> Expression |
     if unit is None:
         return None
     site = context.site(node, *node.expressions, name=name_of(node))
-    if unit in _MONTHS:
-        note = "use `12 * (year(b) - year(a)) + month(b) - month(a)` for months of the calendar"
-        raise site.error("C1306", f"Differences in {unit}S are not known here.", note)
+    if unit == "DAYOFYEAR":
+        raise site.error("C1306", "Differences have no unit DAYOFYEAR.", "write DAY")
     start, end = (fitted(context.bind(each), MOMENT, site) for each in node.expressions[1:])
-    seconds = call("seconds_between", (start, end), NUMBER, site.span)
-    size = _SECONDS[unit]
-    return seconds if size == 1 else call("/", (seconds, integer(size)), NUMBER, site.span)
+    if unit in _MONTHS:
+        found, size = function_call("whole_months", [start, end], site), _MONTHS[unit]
+    else:
+        found = call("microseconds_between", (start, end), NUMBER, site.span)
+        size = _MICROSECONDS[unit]
+    return found if size == 1 else call("/", (found, integer(size)), NUMBER, site.span)
 
 
 def _grouping(context: ExpressionContext, node: exp.Anonymous) -> Expression:

@@ -9,7 +9,7 @@ from corollary.core.functors.texts import FROM_JSON
 from corollary.core.types import SYMBOL, TYPE_SPECS, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction, fitted, literal_text
-from corollary.frontends.sql.binder.functions.time_functions import time_formats
+from corollary.frontends.sql.binder.functions.time_functions import read_formats, time_formats
 from corollary.frontends.sql.binder.values.common_types import call
 from corollary.frontends.sql.binder.values.operators import Site
 from corollary.frontends.sql.column_types import read_type
@@ -45,10 +45,14 @@ def _options(arguments: list[Expression], at: int, known: tuple[str, ...], site:
     raise site.error("C1306", message, "write `map('dateFormat', 'dd.MM.yyyy')`")
 
 
-def _formats(options: dict[str, str], site: Site) -> dict[str, Any]:
+def _formats(options: dict[str, str], site: Site, *, are_read: bool) -> dict[str, Any]:
     """Return the formats of times by the names of their options."""
     return {
-        name: time_formats(options[name.lower()], site)
+        name: read_formats(
+            "parse_date" if name.startswith("date") else "parse_time", options[name.lower()], site
+        )
+        if are_read
+        else time_formats(options[name.lower()], site)
         for name in _TIME_OPTIONS
         if name.lower() in options
     }
@@ -94,7 +98,7 @@ def _from_json(arguments: list[Expression], site: Site) -> Expression:
     if mode not in _MODES:
         message = f"`from_json` has no mode `{mode}`."
         raise site.error("C1306", message, f"write {' or '.join(_MODES)}")
-    options: dict[str, Any] = {"mode": mode, **_formats(given, site)}
+    options: dict[str, Any] = {"mode": mode, **_formats(given, site, are_read=True)}
     corrupt = given.get(_CORRUPT, "_corrupt_record")
     fields = dict(type_.members)
     if type_.is_struct and corrupt in fields:
@@ -116,7 +120,7 @@ def _to_json(arguments: list[Expression], site: Site) -> Expression:
     _check_written(value.type, site)
     known = ("ignorenullfields", *(each.lower() for each in _TIME_OPTIONS))
     given = _options(arguments, 1, known, site)
-    options = _formats(given, site)
+    options: dict[str, Any] = _formats(given, site, are_read=False)
     if given.get("ignorenullfields", "true").lower() == "false":
         options["keeps_nulls"] = True
     literals = [ConstantValue(json.dumps(options), SYMBOL)] if options else []

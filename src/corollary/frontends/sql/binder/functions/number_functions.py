@@ -233,7 +233,7 @@ def _null_if(arguments: list[Expression], site: Site) -> Expression:
         return left
     if left.type.is_number:
         left = sized(left, bits_of(left))
-    both = aligned((left, right), site, "`nullif`")
+    both = aligned((left, right), site, "`nullif`", by_name=False)
     if both[0] is left:
         return FunctionCall("null_if", both, left.type.with_null(True), site.span)
     test = compare("eq", left, right, site)

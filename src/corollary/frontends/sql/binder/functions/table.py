@@ -122,7 +122,10 @@ REFUSED_FAMILIES: dict[str, tuple[str, str]] = {
 """The same for all functions whose names begin so."""
 
 INTERNAL = frozenset(
-    {"band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek", "seconds_with_fraction"}
+    {
+        *("band", "bor", "bxor", "bnot", "weekday_iso", "yearofweek", "seconds_with_fraction"),
+        "whole_months",
+    }
 )
 """Entries of the table that are written as operators or parts, and not as functions."""
 

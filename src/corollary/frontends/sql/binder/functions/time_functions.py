@@ -1,9 +1,10 @@
 """Functions on dates and timestamps, which are in UTC."""
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
-from corollary.core.functors.catalog import functor_of_sql
+from corollary.core.functors.catalog import FUNCTORS, functor_of_sql, read_time_format
 from corollary.core.functors.spec import DAY, MOMENT, TEXT, TIME, WHOLE
 from corollary.core.spark_times import SIZES
 from corollary.core.types import (
@@ -45,7 +46,9 @@ from corollary.frontends.sql.binder.values.conversions import (
 from corollary.frontends.sql.binder.values.intervals import interval_part
 from corollary.frontends.sql.binder.values.operators import Site, attempt, rounded
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
-from corollary.sqlgen.templates import TIME_PATTERNS
+from corollary.sqlgen.templates import READ_PATTERNS, TIME_PATTERNS
+
+_NUMBERS_APART = re.compile(r"[A-Za-z][\[\]]+[A-Za-z]")
 
 PATTERNS_MAX = 16
 """The maximum number of patterns that one with optional sections stands for."""
@@ -62,6 +65,16 @@ _UNITS = {
     "SECOND": "second",
 }
 
+
+_NUMBER_OF_DAY = "(((year({0}) * 12 + month({0})) * 32) + day({0}))"
+_IS_LATER = (
+    "gt(microseconds_between(start_of_day({0}), {0}), microseconds_between(start_of_day({1}), {1}))"
+)
+_DAYS_APART = "days_between(to_date(a), to_date(b))"
+_END = f"""add_days(b, if(gt({_DAYS_APART}, 0), if({_IS_LATER.format("a", "b")}, 0 - 1, 0),
+    lt({_DAYS_APART}, 0), if({_IS_LATER.format("b", "a")}, 1, 0), 0))"""
+_WHOLE_MONTHS = f"({_NUMBER_OF_DAY.format(_END)} - {_NUMBER_OF_DAY.format('a')}) / 32"
+"""The whole months from a timestamp to another, as Java has them."""
 
 _LAST_DAY = "day(add_months(add_days(start_of_year({0}), 30), month({0}) - 1))"
 _MONTHS = "((year(a) - year(b)) * 12 + month(a) - month(b))"
@@ -148,24 +161,26 @@ def _date_part(arguments: list[Expression], site: Site) -> Expression:
     return date_part(literal_text(arguments[0], site), arguments[1], site)
 
 
-def time_format(pattern: str, site: Site) -> str:
+def time_format(pattern: str, patterns: Mapping[str, str], site: Site) -> str:
     """Return a pattern of Spark in the rule language: `yyyy-MM-dd` is `%Y-%m-%d`."""
     found = ""
     for match in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", pattern):
         if match[2] is None:
             text = match[0] if match[1] is None else (match[1].replace("''", "'") or "'")
             found += text.replace("%", "%%")
-        elif match[0] in TIME_PATTERNS:
-            found += TIME_PATTERNS[match[0]]
+        elif match[0] in patterns:
+            found += patterns[match[0]]
         else:
-            known = ", ".join(f"`{each}`" for each in TIME_PATTERNS)
+            known = ", ".join(f"`{each}`" for each in patterns)
             raise site.error(
                 "C1306", f"The pattern `{match[0]}` is not known here.", f"there are {known}"
             )
     return found
 
 
-def time_formats(written: str, site: Site) -> list[str]:
+def time_formats(
+    written: str, site: Site, patterns: Mapping[str, str] = TIME_PATTERNS
+) -> list[str]:
     """Return a pattern with its optional sections, then without some: `yyyy[-MM]` is two."""
     found, around = [""], list[list[str]]()
     for part in re.findall(r"'(?:[^']|'')*'|[^\[\]'#{}]+|.", written):
@@ -186,7 +201,31 @@ def time_formats(written: str, site: Site) -> list[str]:
     if around:
         message = f"An optional section of the pattern `{written}` has no end."
         raise site.error("C1306", message, "write `]` after it")
-    return [time_format(each, site) for each in dict.fromkeys(found)]
+    return [time_format(each, patterns, site) for each in dict.fromkeys(found)]
+
+
+def read_formats(functor: str, written: str, site: Site) -> list[str]:
+    """Return a pattern of what is read with its optional sections, then without some."""
+    formats = time_formats(written, site, READ_PATTERNS)
+    try:
+        if _NUMBERS_APART.search(written):
+            raise ValueError("an optional section stands between numbers without a sign")
+        for each in formats:
+            read_time_format(functor, each)
+    except ValueError as error:
+        message = f"The pattern `{written}` cannot be read here: {error}."
+        raise site.error("C1306", message, "write one such as `yyyy-MM-dd HH:mm:ss`") from None
+    return formats
+
+
+def _read(text: Expression, pattern: str, result: Type, site: Site) -> Expression:
+    """Return a text as a date or timestamp by a format."""
+    letters = {part[-1] for part in read_time_format("parse_time", pattern) if part[0] == "%"}
+    operands = (text, ConstantValue(pattern, SYMBOL))
+    if result.is_date and letters <= {*FUNCTORS["parse_date"].time_letters, "%"}:
+        return call("parse_date", operands, DATE, site.span)
+    found = call("parse_time", operands, TIMESTAMP, site.span)
+    return call("to_date", (found,), DATE, site.span) if result.is_date else found
 
 
 def _format(arguments: list[Expression], site: Site) -> Expression:
@@ -200,19 +239,15 @@ def _format(arguments: list[Expression], site: Site) -> Expression:
 
 def to_time(result: Type) -> SqlFunction:
     """Return `to_date` or `to_timestamp`, with a pattern or without."""
-    functor, parse, parameter = (
-        ("parse_date", "parse_day", DAY)
-        if result.is_date
-        else ("parse_time", "parse_moment", MOMENT)
-    )
+    parse, parameter = ("parse_day", DAY) if result.is_date else ("parse_moment", MOMENT)
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         value = arguments[0]
         if len(arguments) > 1:
             text = fitted(value, TEXT, site)
             *tried, last = (
-                call(functor, (text, ConstantValue(pattern, SYMBOL)), result, site.span)
-                for pattern in time_formats(literal_text(arguments[1], site), site)
+                _read(text, pattern, result, site)
+                for pattern in read_formats("parse_time", literal_text(arguments[1], site), site)
             )
             if not tried:
                 return last
@@ -392,6 +427,7 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
                 if(is_null(is_rounded), null_if(0.0, 0.0), is_rounded,
                 {_MONTHS_BETWEEN.format(_EIGHT_DIGITS)},
                 {_MONTHS_BETWEEN.format(_PARTS_OF_MONTHS)})""",
+            "whole_months(a: timestamp, b: timestamp)": _WHOLE_MONTHS,
             "unix_date(d: date)": "days_between(EPOCH_DAY, d)",
             "date_from_unix_date(days: number)": "add_days(EPOCH_DAY, days)",
             "unix_seconds(t: timestamp)": "seconds_between(EPOCH, start_of_second(t))",
