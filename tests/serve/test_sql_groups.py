@@ -9,9 +9,9 @@ import pytest
 
 import corollary
 from corollary.errors import CorollaryError
-from corollary.serve.answers import Answer
+from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.processes.local_service import LocalService
-from corollary.serve.requests import SqlChangesRequest
+from corollary.serve.requests import SqlChangesRequest, SqlRequest
 from corollary.serve.service import ServiceLimits
 from support.selection import examples
 from support.serve.services import ask_all, run_local
@@ -178,3 +178,21 @@ def test_a_write_that_reads_what_a_trigger_writes_sees_that(tmp_path: Path) -> N
     run_local(place, test)
     with corollary.open(place, engine="local") as database:
         assert sorted(database.sql("SELECT * FROM stock").rows()) == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE account ADD COLUMN c INT", "DROP TABLE entry"])
+def test_definitions_are_refused(tmp_path: Path, statement: str) -> None:
+    """Tables are those of the program: a definition changes nothing, and says where it belongs."""
+
+    async def test(service: LocalService) -> None:
+        requests = [SqlChangesRequest((statement,)), SqlRequest(statement)]
+        write, question = await ask_all(service, requests)
+        assert isinstance(write, ServiceError)
+        assert isinstance(question, ServiceError)
+        assert write.diagnostics[0]["code"] == question.diagnostics[0]["code"] == "C1378"
+        assert "PUT /v1/program" in write.diagnostics[0]["note"]
+
+    place = _make(tmp_path / "w")
+    run_local(place, test)
+    with corollary.open(place, engine="local") as database:
+        assert database.sql("SELECT * FROM account").columns == ("id", "owner", "n")

@@ -168,6 +168,7 @@ def test_relation_without_columns(connection: Connection) -> None:
         ("INSERT INTO scratch VALUES (NULL)", errors.NotNullViolation),
         ("INSERT INTO scratch VALUES (1) RETURNING n", errors.FeatureNotSupported),
         ("CREATE TABLE t (n int)", errors.FeatureNotSupported),
+        ("ALTER TABLE scratch ADD COLUMN m int", errors.FeatureNotSupported),
         ("COPY scratch FROM STDIN", errors.FeatureNotSupported),
         ("SET client_encoding = 'LATIN1'", errors.FeatureNotSupported),
         ("SET no_such = 1", errors.UndefinedObject),
