@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 import corollary
+from corollary.core.program import NormalProgram
+from corollary.core.statistics import Statistics
+from corollary.database import planning
 from corollary.errors import InputError
+from corollary.maintain.update import Update
 
 QUERY = "SELECT t.a, count(*) AS n FROM t JOIN u ON t.a = u.a GROUP BY t.a"
 TABLES = """
@@ -110,3 +114,28 @@ def test_refused(db: corollary.Database, text: str, said: str) -> None:
     with pytest.raises(InputError, match=r"C136[36]") as caught:
         db.sql(text)
     assert said in str(caught.value)
+
+
+def test_strict_is_an_error_of_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change that has no increment is refused as a whole, though the view was made once."""
+    text = """
+        .decl e(x: number, y: number)
+        .decl p(x: number, y: number) choice-domain x
+        .output p(refresh="incremental strict")
+        p(1, 1).
+        p(y, x) :- p(x, _), e(x, y).
+    """
+    with corollary.open(None, engine="local") as db:
+        monkeypatch.setattr(planning, "incremental_update", no_changes)
+        db.load(text=text)
+        monkeypatch.undo()
+        assert db.query("p(x, y)").to_pylist() == [{"x": 1, "y": 1}]
+        with pytest.raises(InputError, match="C0823"), db.transaction() as transaction:
+            transaction.insert("e", [(1, 2)])
+        assert db.query("e(x, y)").to_pylist() == []
+        assert db.query("p(x, y)").to_pylist() == [{"x": 1, "y": 1}]
+
+
+def no_changes(program: NormalProgram, statistics: Statistics) -> Update:
+    """Return the update by nothing, of which every view follows."""
+    return Update(program, program, {}, statistics)

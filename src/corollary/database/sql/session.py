@@ -308,8 +308,8 @@ class SqlSession:
                         "C1378",
                         "Only INSERT, DELETE, UPDATE and MERGE can be written here.",
                         statement.span,
-                        "ask questions apart from them, and change definitions with `corollary run`,"
-                        " `db.sql(…)` or `PUT /v1/program`",
+                        "ask questions apart from them, and change definitions with"
+                        " `corollary run`, `db.sql(…)` or `PUT /v1/program`",
                     )
                 found.writes.append(replace(write, number=number))
         return found
