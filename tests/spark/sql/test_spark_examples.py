@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,33 +16,8 @@ import pytest
 import corollary
 from corollary.errors import EvaluationError, InputError
 from support.figures import FIGURES
-from support.sql.spark_values import edge_session, is_near
-
-SORTED = "Spark's elements are in the order of rows, here they are sorted"
-FIRST = "Spark takes the row that comes first, here it is the least one"
-DIFFERENT = {
-    "mode": "Spark takes any of the most frequent values",
-    **dict.fromkeys(("array_agg", "collect_list"), SORTED),
-    **dict.fromkeys(("any_value", "first", "first_value", "last", "last_value"), FIRST),
-}
-"""Functions whose examples may have other values, and why."""
-
-
-class Example(NamedTuple):
-    """A query that Spark shows for a function, and the group of functions that it is in."""
-
-    function: str
-    group: str
-    query: str
-
-
-def printed_examples(spark: Any) -> list[Example]:
-    utilities = spark._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
-    return [
-        Example(info.getName(), info.getGroup(), query)
-        for info in utilities.listBuiltinFunctionInfos()
-        for query in re.findall(r"^ *> (SELECT.*?);$", info.getExamples(), re.DOTALL | re.MULTILINE)
-    ]
+from support.sql.spark_examples import DIFFERENT, is_same, printed_examples, shown
+from support.sql.spark_values import edge_session
 
 
 def answer_here(query: str) -> pa.Table | str:
@@ -85,41 +60,6 @@ def answers_there(spark: Any, queries: Iterable[str]) -> dict[str, pa.Table | st
     return answers
 
 
-def type_text(type_: pa.DataType) -> str:
-    """Return a type; all integers are alike, as texts are, and what may be null is not told."""
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return f"list of {type_text(type_.value_type)}"
-    if pa.types.is_map(type_):
-        return f"map of {type_text(type_.key_type)} to {type_text(type_.item_type)}"
-    if pa.types.is_struct(type_):
-        fields = (f"{field.name}: {type_text(field.type)}" for field in type_.fields)
-        return f"struct of {', '.join(fields)}"
-    if pa.types.is_integer(type_):
-        return "integer"
-    return "time" if pa.types.is_time(type_) else str(type_).removeprefix("large_")
-
-
-def values_of(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column; the entries of maps are in the order of their keys."""
-    values = column.to_pylist()
-    is_map = pa.types.is_map(column.type)
-    return [sorted(each, key=repr) if is_map and each else each for each in values]
-
-
-def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    return sorted(zip(*map(values_of, table.columns), strict=True), key=repr)
-
-
-def is_same(here: pa.Table, there: pa.Table) -> bool:
-    """Whether two answers have the same types, and values but for the last digits of a float."""
-    if list(map(type_text, here.schema.types)) != list(map(type_text, there.schema.types)):
-        return False
-    pairs = zip(rows_of(here), rows_of(there), strict=True)
-    return here.num_rows == there.num_rows and all(
-        is_near(one, other) for left, right in pairs for one, other in zip(left, right, strict=True)
-    )
-
-
 def test_examples_of_spark(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     session = edge_session(spark)
     examples = [each for each in printed_examples(session) if each.function not in DIFFERENT]
@@ -149,10 +89,3 @@ def test_examples_of_spark(spark: Any, capsys: pytest.CaptureFixture[str]) -> No
     FIGURES["examples of Spark"] += all_of.total()
     FIGURES["examples of Spark that pass"] += passed.total()
     assert not wrong, "\n".join(wrong)
-
-
-def shown(answer: pa.Table | str | None) -> str:
-    if not isinstance(answer, pa.Table):
-        return "an error"
-    types = ", ".join(map(type_text, answer.schema.types))
-    return f"{[tuple(row.values()) for row in answer.to_pylist()]} ({types})"

@@ -30,7 +30,17 @@ from corollary.frontends.sql.binder.functions.table import (
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
 from support.selection import examples, seed_of_run
 from support.sql.json_documents import random_document, random_path, random_record
-from support.sql.spark_values import COLUMNS, OF_KIND, ROUNDED, ULPS, edge_rows, edge_session, ulps
+from support.sql.spark_values import (
+    COLUMNS,
+    KNOWN_DAYS,
+    KNOWN_MOMENTS,
+    OF_KIND,
+    ROUNDED,
+    ULPS,
+    edge_rows,
+    edge_session,
+    ulps,
+)
 
 TRIED = "tried"
 """A function of the test: null where its argument has no value."""
@@ -339,17 +349,12 @@ def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list
     return {call: plain(each).to_pylist() for call, each in zip(calls, columns, strict=True)}
 
 
-DAYS = range(-719_162, 2_932_897)
-"""The days of the years that there are here: 1 to 9999."""
-MICROSECONDS = range(DAYS.start * 86_400_000_000, DAYS.stop * 86_400_000_000)
-
-
 def plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return values of Spark; dates and timestamps as numbers, null in years unknown here."""
     if pa.types.is_date(values.type):
-        return within(values.cast(pa.int32()), DAYS)
+        return within(values.cast(pa.int32()), KNOWN_DAYS)
     if pa.types.is_timestamp(values.type):
-        return within(values.cast(pa.int64()), MICROSECONDS)
+        return within(values.cast(pa.int64()), KNOWN_MOMENTS)
     return values
 
 

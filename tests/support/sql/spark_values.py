@@ -70,6 +70,9 @@ DAYS = (
         date(1900, 3, 1),
     ),
 )
+KNOWN_DAYS = range(-719_162, 2_932_897)
+"""The days of the years that there are here: 1 to 9999."""
+KNOWN_MOMENTS = range(KNOWN_DAYS.start * 86_400_000_000, KNOWN_DAYS.stop * 86_400_000_000)
 MOMENTS = (
     *(datetime(each.year, each.month, each.day, 8, 5, 30, 500, tzinfo=UTC) for each in DAYS),
     datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
@@ -171,8 +174,11 @@ def edge_session(spark: Any, rows: pa.Table | None = None) -> Any:
     session.conf.set("spark.sql.timeType.enabled", "true")
     if rows is not None:
         frame = session.createDataFrame(rows)
-        for name in NESTED["MONTHS"][3] if NESTED["MONTHS"][3][0] in rows.column_names else ():
-            frame = frame.withColumn(name, functions.expr(f"make_ym_interval(0, {name})"))
+        for of, _, _, names in ALL_COLUMNS.values():
+            for name in {*names} & {*rows.column_names}:
+                months = of == NESTED["MONTHS"][0]
+                text = f"make_ym_interval(0, {name})" if months else f"CAST({name} AS {of})"
+                frame = frame.withColumn(name, functions.expr(text))
         frame.localCheckpoint().createOrReplaceTempView("edge")
     return session
 

@@ -164,7 +164,8 @@ def _bound(
             raise session.error("C1306", message, function, "give them different names")
     named = dict(zip((each.lower() for each in names), parameters(names), strict=False))
     inner = replace(context, parameters={**context.parameters, **named}, with_windows=False)
-    return names or ["_"], as_known(inner.bind(body))
+    unnamed = ["_" * count for count in range(1, max(least, 1) + 1)]
+    return names or unnamed, as_known(inner.bind(body))
 
 
 # --- maps -------------------------------------------------------------------------------------

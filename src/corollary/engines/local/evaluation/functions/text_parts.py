@@ -208,10 +208,10 @@ def _replacement(by: str, groups: int) -> tuple[str | int, ...]:
 
 def _regexp_replace(text: str, pattern: str, by: str) -> str:
     compiled = _pattern(pattern)
-    parts = _replacement(by, compiled.groups)
     made: list[str] = []
     end = 0
     for found in compiled.finditer(text):
+        parts = _replacement(by, compiled.groups)
         made.append(text[end : found.start()])
         made += [each if isinstance(each, str) else found.group(each) or "" for each in parts]
         end = found.end()

@@ -151,7 +151,10 @@ def _shift(functor: str) -> SqlFunction:
     """Return a shift: in 32 bits if the number has them, or fewer."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        value, count = (fitted(each, WHOLE, site) for each in arguments)
+        value, count = (
+            cast(each, NUMBER, 32) or each if each.type.is_symbol else each for each in arguments
+        )
+        value, count = fitted(value, WHOLE, site), fitted(count, WHOLE, site)
         shift = partial(call, type_=NUMBER, span=site.span)
         if bits_of(value) > 32:
             return shift(functor, (value, count))
@@ -271,18 +274,15 @@ def _zero_if_null(arguments: list[Expression], site: Site) -> Expression:
 
 def _null_if_zero(arguments: list[Expression], site: Site) -> Expression:
     value = arguments[0]
-    return _null_if([value if value.type.is_float32 else numeric(value, site), integer(0)], site)
+    is_kept = value.type.is_float32 or value.type.is_symbol
+    return _null_if([value if is_kept else numeric(value, site), integer(0)], site)
 
 
 def _decode(arguments: list[Expression], site: Site) -> Expression:
     """`decode(x, search, result, …, default)`: null is found by null."""
     value, *rest = arguments
     pairs = list(zip(rest[0::2], rest[1::2], strict=False))
-    default = (
-        rest[-1]
-        if len(rest) % 2
-        else ConstantValue(None, replace(SYMBOL, nullable=True, precision=-1))
-    )
+    default = rest[-1] if len(rest) % 2 else ConstantValue(None, SYMBOL.with_null(True))
     tests = [compare("same", value, search, site) for search, _ in pairs]
     results, type_ = _widest([result for _, result in pairs] + [default], site)
     if type_ is None:
