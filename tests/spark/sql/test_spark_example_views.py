@@ -34,8 +34,8 @@ from support.sql.spark_examples import (
 )
 from support.sql.spark_values import comparable, edge_session
 
-PARTS = 24
-"""How many tests all examples are divided into."""
+PARTS, SPARK_PARTS = 24, 120
+"""How many tests all examples are divided into; on Spark, where each step is a job, more."""
 
 GROUPING_SETS = re.compile("cube|rollup|grouping sets", re.IGNORECASE)
 """Where the set `()` has a row for a table without rows here, as SQL says, but not in Spark."""
@@ -271,30 +271,30 @@ def wrong_views(part: Part, engine: str, states: Collection[int], spark: Any = N
     return wrong
 
 
-def part_of(spark: Any, at: int) -> tuple[Part, list[str]]:
+def part_of(spark: Any, at: int, parts: int) -> tuple[Part, list[str]]:
     """Return some of the examples, and what has an error here."""
     session = edge_session(spark)
     accepts = Acceptance(session)
     examples = [each for each in printed_examples(session) if each.function not in DIFFERENT]
-    found = [lifted(each, f"c{n}", accepts) for n, each in enumerate(examples[at::PARTS])]
+    found = [lifted(each, f"c{n}", accepts) for n, each in enumerate(examples[at::parts])]
     part = Part(session, [each for each in found if each is not None])
     return part, checked(part)
 
 
 @pytest.mark.parametrize("at", sampled(range(PARTS), PARTS))
 def test_examples_are_maintained(spark: Any, at: int) -> None:
-    part, wrong = part_of(spark, at)
+    part, wrong = part_of(spark, at, PARTS)
     FIGURES["examples of Spark as views"] += part.count
     for engine in ("local", "bulk"):
         wrong += wrong_views(part, engine, range(len(STATES)))
     assert wrong == [], "\n".join(wrong)
 
 
-@pytest.mark.parametrize("at", sampled(range(PARTS), PARTS))
-def test_examples_are_maintained_on_spark(spark: Any, at: int) -> None:
+@pytest.mark.parametrize("at", sampled(range(SPARK_PARTS), SPARK_PARTS))
+def test_examples_are_maintained_on_spark(quick: Any, at: int) -> None:
     """By tasks and by Spark SQL, through one change, with what the local engine has."""
-    part, wrong = part_of(spark, at)
+    part, wrong = part_of(quick, at, SPARK_PARTS)
     wrong += wrong_views(part, "local", [2])
     for engine in ("tasks", "spark sql"):
-        wrong += wrong_views(part, engine, [1, 2], spark)
+        wrong += wrong_views(part, engine, [1, 2], quick)
     assert wrong == [], "\n".join(wrong)

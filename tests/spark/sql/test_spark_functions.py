@@ -1,51 +1,28 @@
 """Every scalar function of SQL has the values and the errors that real Spark has.
 
 A function that says the kinds of its parameters is tested with columns of these kinds by itself;
-`CALLS` has forms that need a literal. Random expressions are made of these calls and of operators,
-and computed by DuckDB, too, as bulk steps. Rows are drawn from values at the edges of the types.
+`CALLS` has forms that need a literal. Rows are drawn from values at the edges of the types.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-import sqlglot
-from sqlglot import exp
 
 import corollary
-from corollary.core.engine import BULK_VARIABLE, BulkMode
 from corollary.core.types import Kind
-from corollary.frontends.sql.binder.functions.arguments import SqlFunction
 from corollary.frontends.sql.binder.functions.table import (
-    FUNCTIONS,
     INTERNAL,
     find_function,
     function_names,
 )
-from corollary.frontends.sql.query_tree import Expression, FunctionCall
 from support.selection import examples, seed_of_run
 from support.sql.json_documents import random_document, random_path, random_record
-from support.sql.spark_values import (
-    COLUMNS,
-    KNOWN_DAYS,
-    KNOWN_MOMENTS,
-    OF_KIND,
-    ROUNDED,
-    ULPS,
-    edge_rows,
-    edge_session,
-    ulps,
-)
-
-TRIED = "tried"
-"""A function of the test: null where its argument has no value."""
-
-FAILED = object()
+from support.sql.spark_values import COLUMNS, DIFFERENT, OF_KIND, edge_rows, edge_session
+from support.sql.tried_calls import add_tried, differences
 
 ZONES = ("Europe/Berlin", "America/New_York", "+05:30", "UTC")
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "HOUR", "MILLISECOND", "MICROSECOND")
@@ -275,19 +252,6 @@ MAP_CALLS = [
     "CAST(map_from_arrays(array(i, j), array(k)) AS STRING)",
     "CAST(coalesce(map('a', i), map('b', p)) AS STRING)",
 ]
-DIFFERENT = {
-    "log": "a base of 1 has no logarithm here",
-    "width_bucket": "a range that is too wide has no parts here",
-    **dict.fromkeys(("like", "ilike"), "a pattern that ends with a backslash is an error in Spark"),
-    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "zones are not texts of any kind"),
-    **dict.fromkeys(("bit_get", "getbit"), "an INT has 32 places in Spark"),
-    **dict.fromkeys(("format_number", "repeat", "space"), "Spark makes a text of two gigabytes"),
-    "overlay": "Spark computes with places that wrap around",
-    "initcap": "words end at blanks here",
-    "chr": "Spark has a text of the character 0",
-    "char": "Spark has a text of the character 0",
-}
-"""Functions that are known to differ from Spark, and why."""
 
 
 def automatic_calls() -> list[str]:
@@ -315,134 +279,12 @@ def automatic_calls() -> list[str]:
 BATCH = 16
 """How many calls one query of Spark computes."""
 
-
-def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
-    """Return the values of calls in all rows; `FAILED` for an error."""
-    columns = ", ".join(f"{n} {t}" for t, _, _, names in COLUMNS.values() for n in names)
-    found: dict[str, list[Any]] = {}
-    with corollary.open(None, engine="local") as db:
-        db.sql(f"CREATE TABLE edge (id BIGINT NOT NULL, {columns})")
-        with db.transaction() as transaction:
-            transaction.insert("edge", rows)
-        for call in calls:
-            query = f"SELECT {TRIED}({call}), {TRIED}(({call}) IS NULL) FROM edge ORDER BY id"
-            found[call] = [
-                value if known is not None else FAILED for value, known in db.sql(query).rows()
-            ]
-    return found
-
-
-def tried(arguments: list[Expression], site: Any) -> Expression:
-    (value,) = arguments
-    return FunctionCall("try", (value,), value.type.with_null(True), site.span)
-
-
-def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list[Any]]:
-    """Return the values of calls in Spark, without the rows that fail here."""
-    calls = list(failed)
-    items = [
-        f"CASE WHEN id NOT IN ({', '.join(map(str, [-1, *failed[call]]))}) THEN {call} END AS r{at}"
-        for at, call in enumerate(calls)
-    ]
-    found = session.sql(f"SELECT {', '.join(items)} FROM edge ORDER BY id").toArrow()
-    columns = [found[f"r{at}"] for at in range(len(calls))]
-    return {call: plain(each).to_pylist() for call, each in zip(calls, columns, strict=True)}
-
-
-def plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values of Spark; dates and timestamps as numbers, null in years unknown here."""
-    if pa.types.is_date(values.type):
-        return within(values.cast(pa.int32()), KNOWN_DAYS)
-    if pa.types.is_timestamp(values.type):
-        return within(values.cast(pa.int64()), KNOWN_MOMENTS)
-    return values
-
-
-def within(values: pa.ChunkedArray, known: range) -> pa.ChunkedArray:
-    is_known = pc.and_(pc.greater_equal(values, known.start), pc.less(values, known.stop))
-    return pc.if_else(is_known, values, pa.scalar(None, values.type))
-
-
-def answered_there(
-    session: Any, failed: dict[str, list[int]]
-) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Return the values of calls in Spark, and the errors of those that have none."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        return outcomes_there(session, failed), {}
-    except (PySparkException, Py4JError) as error:
-        if len(failed) == 1:
-            return {}, dict.fromkeys(failed, str(error)[:300])
-    calls, half = list(failed), len(failed) // 2
-    one, other = (
-        answered_there(session, {call: failed[call] for call in part})
-        for part in (calls[:half], calls[half:])
-    )
-    return one[0] | other[0], one[1] | other[1]
-
-
-OF_TIME = re.compile(r"\b[defvwg]\b|date|time|unix")
-"""What is computed of dates and timestamps; Spark has more years than there are here."""
-
-
-LAZY = re.compile(r" (?:AND|OR|IN|BETWEEN) |try_")
-"""What may be decided here by an operand that follows one without a value."""
-
-
-def is_folded(call: str) -> bool:
-    """Whether Spark does not compute a condition, as both sides of it are equal."""
-    parts = sqlglot.parse_one(call, read="spark").find_all(exp.If)
-    return any(each.args["true"] == each.args.get("false") for each in parts)
-
-
-def differences(session: Any, rows: pa.Table, calls: list[str], proved: int) -> list[str]:
-    """Return what is not as in Spark, a line for each call.
-
-    Args:
-        session: of Spark, with the rows as a table.
-        rows: what the calls are applied to.
-        calls: the expressions.
-        proved: of how many that fail here Spark is asked whether they do there, each by a query.
-    """
-    here = outcomes_here(rows, calls)
-    failed = {call: [at for at, each in enumerate(here[call]) if each is FAILED] for call in calls}
-    there, errors = answered_there(session, failed)
-    lines = [
-        f"{call}: a value here, but Spark: {error}"
-        for call, error in errors.items()
-        if not LAZY.search(call)
-    ]
-
-    def shown(call: str, at: int) -> dict[str, Any]:
-        names = {name for each in COLUMNS.values() for name in each[3]}
-        return {
-            name: rows[name][at].as_py() for name in re.findall(r"\b[a-z]\b", call) if name in names
-        }
-
-    for call in there:
-        near = ULPS if call.partition("(")[0] in ROUNDED else 0
-        for at, (one, other) in enumerate(zip(here[call], there[call], strict=True)):
-            if one is not FAILED and ulps(one, other) > near:
-                lines.append(f"{call}: {one!r} here, {other!r} in Spark for {shown(call, at)}")
-                break
-    for call in [call for call in there if failed[call] and not OF_TIME.search(call)][:proved]:
-        at = failed[call][0]
-        others = [each for each in range(rows.num_rows) if each != at]
-        found, _ = answered_there(session, {call: others})
-        # Spark does not compute what follows a null.
-        if call in found and found[call][at] is not None and not is_folded(call):
-            lines.append(f"{call}: no value here, {found[call][at]} in Spark for {shown(call, at)}")
-    return lines
-
-
 CASES = [*automatic_calls(), *CALLS, *ARRAY_CALLS, *STRUCT_CALLS, *MAP_CALLS, *LAMBDAS]
 
 
 @pytest.mark.parametrize("at", range(0, len(CASES), BATCH), ids=lambda at: CASES[at])
 def test_values_are_those_of_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    monkeypatch.setitem(FUNCTIONS, TRIED, SqlFunction(1, 1, tried))
+    add_tried(monkeypatch)
     rows = edge_rows()
     assert differences(edge_session(spark, rows), rows, CASES[at : at + BATCH], BATCH) == []
 
@@ -507,121 +349,3 @@ def test_values_from_json(spark: Any) -> None:
 def frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row with tuples as arrays."""
     return tuple(tuple(each) if isinstance(each, list) else each for each in row)
-
-
-# ------------------------------------------------------------------------------ random expressions
-
-EXPRESSIONS = examples(150, 10_000)
-TOGETHER = 150
-"""How many expressions one query of Spark computes."""
-
-ANY_FORMS = (
-    *("coalesce({0}, {0})", "nullif({0}, {0})", "if({BOOLEAN}, {0}, {0})", "greatest({0}, {0})"),
-    *("CASE WHEN {BOOLEAN} THEN {0} WHEN {BOOLEAN} THEN {0} END", "least({0}, {0})"),
-)
-"""Forms of every type."""
-
-COMPARISONS = (
-    "({0} {sign} {0})",
-    "({0} IS NULL)",
-    "({0} IN ({0}, {0}))",
-    "({0} BETWEEN {0} AND {0})",
-)
-SIGNS = ("=", "<>", "<", "<=", ">", ">=", "<=>")
-FORMS = {
-    "BOOLEAN": ["({BOOLEAN} AND {BOOLEAN})", "({BOOLEAN} OR {BOOLEAN})", "(NOT {BOOLEAN})"],
-    "BIGINT": [
-        *(f"({{BIGINT}} {sign} {{BIGINT}})" for sign in ("+", "-", "*", "DIV", "%", "&", "|", "^")),
-        *("try_add({BIGINT}, {BIGINT})", "try_multiply({BIGINT}, {BIGINT})", "(- {BIGINT})"),
-        *("CAST({INT} AS BIGINT)", "try_cast({STRING} AS BIGINT)", "try_cast({DOUBLE} AS BIGINT)"),
-        *(
-            "pmod({BIGINT}, CAST({INT} AS BIGINT))",
-            "abs({BIGINT})",
-            "(~ {BIGINT})",
-            "unix_micros({TIMESTAMP})",
-        ),
-    ],
-    "DOUBLE": [
-        # A DOUBLE that gets too large is an error here.
-        *(f"(CAST({{INT}} AS DOUBLE) {sign} CAST({{BIGINT}} AS DOUBLE))" for sign in "+-*/"),
-        *("({DOUBLE} % {DOUBLE})", "({DOUBLE} / 2)", "(- {DOUBLE})", "pmod({DOUBLE}, {DOUBLE})"),
-        *("CAST({BIGINT} AS DOUBLE)", "try_cast({STRING} AS DOUBLE)", "({BIGINT} / {BIGINT})"),
-        *(
-            "abs({DOUBLE})",
-            "round({DOUBLE}, 1)",
-            "sqrt({DOUBLE})",
-            "({FLOAT} * {FLOAT} / 3)",
-            "CAST({FLOAT} AS DOUBLE)",
-        ),
-    ],
-    "FLOAT": [
-        *(f"({{FLOAT}} {sign} {{FLOAT}})" for sign in "+-*%"),
-        *("(- {FLOAT})", "abs({FLOAT})", "round({FLOAT}, 1)", "pmod({FLOAT}, {FLOAT})"),
-        # Spark drops the inner cast of CAST(CAST(x AS FLOAT) AS DOUBLE), though it rounds integers.
-        *("CAST({DOUBLE} AS FLOAT)", "(- CAST({BIGINT} AS FLOAT))", "CAST({DECIMAL} AS FLOAT)"),
-        *("try_cast({STRING} AS FLOAT)", "nanvl({FLOAT}, {FLOAT})", "CAST({BOOLEAN} AS FLOAT)"),
-    ],
-    "STRING": [
-        *("({STRING} || {STRING})", "CAST({BIGINT} AS STRING)", "CAST({DATE} AS STRING)"),
-        *("CAST({TIMESTAMP} AS STRING)", "CAST({DECIMAL} AS STRING)", "CAST({BOOLEAN} AS STRING)"),
-        *("concat_ws(',', {STRING}, {STRING})", "trim({STRING})", "substr({STRING}, {INT})"),
-    ],
-    "DATE": ["try_cast({STRING} AS DATE)", "CAST({TIMESTAMP} AS DATE)", "last_day({DATE})"],
-    "TIMESTAMP": ["CAST({DATE} AS TIMESTAMP)", "date_trunc('HOUR', {TIMESTAMP})"],
-    "DECIMAL": ["try_cast({STRING} AS DECIMAL(12,2))", "try_cast({DOUBLE} AS DECIMAL(12,2))"],
-}
-"""Operators and casts, by the type that they give."""
-
-UNSTABLE = {*ROUNDED, "degrees", "radians", "rint"}
-"""Functions whose last digit may differ, which others would make much of."""
-
-
-def forms_of(session: Any) -> dict[str, list[str]]:
-    """Return all forms by the type of their result, which Spark says for the calls."""
-    forms = {
-        of: [*FORMS.get(of, ()), *(each.replace("{0}", f"{{{of}}}") for each in ANY_FORMS)]
-        for of in COLUMNS
-    }
-    for of in COLUMNS:
-        for form in COMPARISONS:
-            forms["BOOLEAN"] += [
-                form.replace("{0}", f"{{{of}}}").replace("{sign}", sign)
-                for sign in SIGNS[: 7 if "sign" in form else 1]
-            ]
-    kinds = {name: of for of, (*_, names) in COLUMNS.items() for name in names}
-    calls = [each for each in automatic_calls() if each.partition("(")[0] not in UNSTABLE]
-    fields = session.sql(f"SELECT {', '.join(calls)} FROM edge").schema.fields
-    for call, field in zip(calls, fields, strict=True):
-        of = field.dataType.simpleString().upper().removesuffix("(12,2)").removesuffix("(6)")
-        if of in forms:
-            name, _, rest = call.partition("(")
-            forms[of].append(
-                f"{name}({re.sub('[a-z]', lambda found: f'{{{kinds[found[0]]}}}', rest)}"
-            )
-    return forms
-
-
-def random_expression(dice: random.Random, forms: dict[str, list[str]], of: str, depth: int) -> str:
-    """Return an expression of a type, as deep as told at most."""
-    if not depth:
-        return dice.choice(COLUMNS[of][3])
-    form = dice.choice(forms[of])
-    return re.sub(
-        r"\{(\w+)\}",
-        lambda found: random_expression(dice, forms, found[1], dice.randrange(depth)),
-        form,
-    )
-
-
-@pytest.mark.parametrize("at", range(0, EXPRESSIONS, TOGETHER))
-def test_random_expressions(spark: Any, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    monkeypatch.setitem(FUNCTIONS, TRIED, SqlFunction(1, 1, tried))
-    monkeypatch.setenv(BULK_VARIABLE, BulkMode.ALWAYS if at // TOGETHER % 2 else BulkMode.NEVER)
-    rows = edge_rows()
-    session = edge_session(spark, rows)
-    forms, dice = forms_of(session), random.Random(f"{seed_of_run()} {at}")
-    calls = {
-        random_expression(dice, forms, dice.choice(list(COLUMNS)), dice.randint(1, 3)): None
-        for _ in range(TOGETHER)
-    }
-    assert differences(session, rows, list(calls), 10) == []

@@ -37,18 +37,6 @@ RECURSIVE = [
 PLACEMENTS = ("driver", "partitions")
 
 
-@pytest.fixture(scope="module")
-def quick(spark: Any) -> Any:
-    """The session, with one partition and plans as they are."""
-    changed = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-    before = {name: spark.conf.get(name) for name in changed}
-    for name, value in changed.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.parametrize("file", sampled(FILES, len(FILES)))
 def test_spark_agrees_with_the_corpus(quick: Any, file: str) -> None:
     tables = corpus_tables()

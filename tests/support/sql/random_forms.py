@@ -15,6 +15,7 @@ from typing import Any
 import corollary
 from corollary.core.types import Kind, Type
 from corollary.errors import InputError
+from corollary.frontends.sql.binder.functions.table import find_function
 from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
 from corollary.frontends.sql.query_tree import output_columns
 from support.query_text import bind_text
@@ -101,3 +102,17 @@ def random_calls(dice: random.Random, forms: Forms, count: int) -> list[str]:
             is_months = re.search("YEAR|MONTH", type_.spark_name)
             found[f"CAST({call} AS STRING)" if is_months else call] = None
     return list(found)
+
+
+def signature_forms(dice: random.Random, functions: Iterable[str]) -> list[str]:
+    """Return calls of functions with arguments of each type; of those after the first, of some."""
+    forms = []
+    for name in functions:
+        function = find_function(name)
+        assert function is not None
+        for count in range(function.least, min(function.most, function.least + 2, 4) + 1):
+            for of in ALL_COLUMNS if count else ("",):
+                for rest in (["INT"], ["STRING"], [of], list(ALL_COLUMNS)):
+                    drawn = [of, *dice.choices(rest, k=count - 1)] if count else []
+                    forms.append(f"{name}({', '.join(f'{{{each}}}' for each in drawn)})")
+    return forms

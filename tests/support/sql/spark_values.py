@@ -25,6 +25,20 @@ ROUNDED = {
 }  # fmt: skip
 """Functions whose last digit depends on the machine in Spark, and by how much."""
 
+DIFFERENT = {
+    "log": "a base of 1 has no logarithm here",
+    "width_bucket": "a range that is too wide has no parts here",
+    **dict.fromkeys(("like", "ilike"), "a pattern that ends with a backslash is an error in Spark"),
+    **dict.fromkeys(("from_utc_timestamp", "to_utc_timestamp"), "zones are not texts of any kind"),
+    **dict.fromkeys(("bit_get", "getbit"), "an INT has 32 places in Spark"),
+    **dict.fromkeys(("format_number", "repeat", "space"), "Spark makes a text of two gigabytes"),
+    "overlay": "Spark computes with places that wrap around",
+    "initcap": "words end at blanks here",
+    "chr": "Spark has a text of the character 0",
+    "char": "Spark has a text of the character 0",
+}
+"""Functions that are known to differ from Spark, and why."""
+
 TEXTS = (
     *("", " ", "a", "Z", "abc", "aXbXc", "Robert", "añ😀", "a,b,,c", "7", "-1.50", "a\nb", "it's"),
     *(

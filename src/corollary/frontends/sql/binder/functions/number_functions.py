@@ -147,14 +147,20 @@ def _whole(functor: str) -> SqlFunction:
     return SqlFunction(1, 2, build)
 
 
+def _int_of(value: Expression) -> Expression:
+    """Return a text or a number as an `INT`."""
+    return cast(value, NUMBER, 32) or value
+
+
 def _shift(functor: str) -> SqlFunction:
     """Return a shift: in 32 bits if the number has them, or fewer."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         value, count = (
-            cast(each, NUMBER, 32) or each if each.type.is_symbol else each for each in arguments
+            fitted(_int_of(each) if each.type.is_symbol else each, WHOLE, site)
+            for each in arguments
         )
-        value, count = fitted(value, WHOLE, site), fitted(count, WHOLE, site)
+        count = count if bits_of(count) <= 32 else _int_of(count)
         shift = partial(call, type_=NUMBER, span=site.span)
         if bits_of(value) > 32:
             return shift(functor, (value, count))
