@@ -1,4 +1,7 @@
-"""Casts between all types have the values of Spark, and its errors, for values at their edges."""
+"""Casts between all types have the values of Spark, and its errors, for values at their edges.
+
+A year out of 1 to 9999 is an error here, and not compared.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from support.figures import FIGURES
 from support.sql.random_forms import type_of
 from support.sql.spark_values import (
     ALL_COLUMNS,
-    KNOWN_DAYS,
-    KNOWN_MOMENTS,
     comparable,
     edge_session,
 )
@@ -47,9 +48,6 @@ TARGETS = (
 )
 VALUES = {of: column[2] for of, column in ALL_COLUMNS.items()}
 VALUES["STRING"] = (*VALUES["STRING"], *TEXTS)
-YEARS = {"DATE": KNOWN_DAYS, "TIMESTAMP": KNOWN_MOMENTS, "TIMESTAMP_NTZ": KNOWN_MOMENTS}
-"""The values in the years that there are here."""
-
 ROWS = max(map(len, VALUES.values())) + 1
 
 
@@ -74,8 +72,6 @@ def kind_of(of: str, target: str, value: Any = None, theirs: Any = None) -> str 
     """Return which of the differences that are known a cast is, if one."""
     if of == "TIME" and target.startswith("TIMESTAMP"):
         return "Spark takes the day of today for a TIME"
-    if isinstance(theirs, int) and target in YEARS and theirs not in YEARS[target]:
-        return "a year out of 1 to 9999 is an error"
     if of == "STRING" and target.startswith("TIMESTAMP") and re.match(r"\d+:", value or ""):
         return "Spark takes the day of today for a text without one"
     if target.startswith("DECIMAL") and isinstance(value, float) and not math.isfinite(value):
