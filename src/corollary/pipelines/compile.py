@@ -29,7 +29,6 @@ from corollary.core.program import (
     Program,
     TypeName,
 )
-from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.database.intake.change_events import (
     DELETED,
@@ -223,10 +222,10 @@ class ProjectCompiler:
         circle = self._circle(dataset.name)
         tree = _unwrapped(query.tree) if circle else query.tree
         if dataset.columns is not None:
-            tree = _assigned(tree, query.columns, _declared(dataset))
+            tree = _assigned(tree, query.columns, dataset.declared_columns())
         is_stored = dataset.kind is DatasetKind.MATERIALIZED_VIEW
         self._add_view(dataset.name, tree, query.file, dataset.span, is_materialized=is_stored)
-        columns = _declared(dataset) if dataset.columns is not None else query.columns
+        columns = dataset.declared_columns() if dataset.columns is not None else query.columns
         self.catalog.add(_table(dataset.name, columns))
         how = "maintained" if is_stored else "computed when it is read"
         if circle:
@@ -312,7 +311,7 @@ class ProjectCompiler:
             if isinstance(query, SparkQuery):
                 raise InputError([query.reason])
         known = [(flow, query) for flow, query in queries if isinstance(query, BinderQuery)]
-        declared = None if dataset.columns is None else _declared(dataset)
+        declared = None if dataset.columns is None else dataset.declared_columns()
         columns = declared or _merged(dataset, [query.columns for _, query in known])
         is_table = dataset.kind is DatasetKind.STREAMING_TABLE
         self._declare(dataset.name, columns, dataset.span, is_published=is_table)
@@ -404,7 +403,9 @@ class ProjectCompiler:
             prefix = f"{dataset.name}.{each.name}"
             gains: dict[str, str] = {}
             source = self._gains_of(each.source, prefix, gains, each.span)
-            tree = _events_tree(each, source, self._chosen(each))
+            (changes,) = self.catalog.find(each.source)
+            chosen = [column.name for column in each.chosen_columns(changes.columns)]
+            tree = _events_tree(each, source, chosen)
             bound = output_columns(bind_query(tree, self.catalog, each.file))
             if not columns:
                 columns = bound
@@ -432,34 +433,6 @@ class ProjectCompiler:
         self.program += Program(directives=(kept,))
         how = f"AUTO CDC of type {first.scd_type}"
         self.plans[dataset.name] = DatasetPlan(dataset, how, events, tuple(flows))
-
-    def _chosen(self, flow: AutoCdcFlow) -> list[str]:
-        """Return the columns of the source that a table of changes has.
-
-        Raises:
-            InputError: `C1722`, the source has no such column.
-        """
-        (source,) = self.catalog.find(flow.source)
-        known = {each.name.lower(): each.name for each in source.columns}
-        wanted = (
-            *(flow.column_list or ()),
-            *flow.except_column_list,
-            *flow.keys,
-            *(flow.track_history_columns or ()),
-            *flow.track_history_except_columns,
-        )
-        missing = [name for name in wanted if name.lower() not in known]
-        if missing:
-            raise InputError.of(
-                "C1722",
-                f"`{flow.source}` has no column `{missing[0]}`.",
-                flow.span,
-                f"its columns are {', '.join(f'`{each}`' for each in known.values())}",
-            )
-        if flow.column_list is not None:
-            return [known[name.lower()] for name in flow.column_list]
-        without = {name.lower() for name in flow.except_column_list}
-        return [name for key, name in known.items() if key not in without]
 
     # --- what is left to Spark -----------------------------------------------------------------
 
@@ -504,19 +477,6 @@ def _columns_of(program: Program, name: str) -> tuple[QueryColumn, ...]:
 
     (found,) = catalog_of(program).find(name)
     return found.columns
-
-
-def _declared(dataset: Dataset) -> tuple[QueryColumn, ...]:
-    """Return the columns of the schema that a dataset declares."""
-    return tuple(
-        QueryColumn(each.name.text, _type_of(each.type).with_null(True), each.name.span)
-        for each in dataset.columns or ()
-    )
-
-
-def _type_of(declared: nodes.DeclaredType) -> Type:
-    is_narrow = declared.type.is_number and declared.bits < 64
-    return replace(declared.type, bits=declared.bits) if is_narrow else declared.type
 
 
 def _merged(dataset: Dataset, given: Sequence[Sequence[QueryColumn]]) -> tuple[QueryColumn, ...]:

@@ -6,8 +6,8 @@ to Spark. Names are those of relations: `orders` for `catalog.schema.orders` in 
 and schema of the project, else `schema.orders` or `catalog.schema.orders`.
 """
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from corollary.core.types import TIMESTAMP
 from corollary.data_class import dataclass
-from corollary.errors import Diagnostic
+from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.catalog import TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements.nodes import TableColumn
@@ -57,6 +57,15 @@ class Dataset:
     cluster_columns: tuple[str, ...] = ()
     format: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def declared_columns(self) -> tuple[QueryColumn, ...]:
+        """Return the columns of its declared schema; none if it has none."""
+        types = [each.type for each in self.columns or ()]
+        wide = [replace(t.type, bits=t.bits) if t.type.is_number else t.type for t in types]
+        return tuple(
+            QueryColumn(each.name.text, type_.with_null(True), each.name.span)
+            for each, type_ in zip(self.columns or (), wide, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,33 @@ class AutoCdcFlow:
     track_history_columns: tuple[str, ...] | None = None
     track_history_except_columns: tuple[str, ...] = ()
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    def chosen_columns(self, columns: Sequence[QueryColumn]) -> list[QueryColumn]:
+        """Return the columns of the source that the target has.
+
+        Raises:
+            InputError: `C1722`, the source has no such column.
+        """
+        known = {each.name.lower(): each for each in columns}
+        wanted = (
+            *(self.column_list or ()),
+            *self.except_column_list,
+            *self.keys,
+            *(self.track_history_columns or ()),
+            *self.track_history_except_columns,
+        )
+        missing = [name for name in wanted if name.lower() not in known]
+        if missing:
+            raise InputError.of(
+                "C1722",
+                f"`{self.source}` has no column `{missing[0]}`.",
+                self.span,
+                f"its columns are {', '.join(f'`{each.name}`' for each in columns)}",
+            )
+        if self.column_list is not None:
+            return [known[name.lower()] for name in self.column_list]
+        without = {name.lower() for name in self.except_column_list}
+        return [each for key, each in known.items() if key not in without]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from pyspark.sql.connect.proto import relations_pb2 as relations
 from pyspark.sql.connect.types import parse_attr_name
 from sqlglot import exp
 
+from corollary.database.intake.change_events import END_AT, START_AT
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
+from corollary.frontends.sql.statements.definitions import free_table_nodes
 from corollary.pipelines.graph import (
     CLOCK,
     AutoCdcFlow,
@@ -25,7 +27,7 @@ from corollary.pipelines.graph import (
     SparkQuery,
 )
 from corollary.pipelines.lowering.expressions import LeftToSparkError
-from corollary.pipelines.lowering.reading import Surroundings, free_tables
+from corollary.pipelines.lowering.reading import Surroundings
 from corollary.pipelines.lowering.relations import RelationLowering
 from corollary.pipelines.project import relation_name
 from corollary.pipelines.sql_files import parse_stream_query, table_of
@@ -130,7 +132,7 @@ class _ProjectLowering:
     ) -> None:
         """Let others read a dataset."""
         if dataset.columns is not None:
-            columns = declared_columns(dataset)
+            columns = dataset.declared_columns()
         elif columns is None:
             columns = self.known.get(dataset.name.lower())
         if columns is not None:
@@ -148,19 +150,13 @@ class _ProjectLowering:
             source = self.catalog.find(flow.source)
             if not source:
                 return None
-            left_out = {each.lower() for each in flow.except_column_list}
-            kept = flow.column_list and {each.lower() for each in flow.column_list}
-            columns = [
-                each
-                for each in source[0].columns
-                if each.name.lower() not in left_out and (not kept or each.name.lower() in kept)
-            ]
+            columns = flow.chosen_columns(source[0].columns)
             if flow.scd_type == 2:
                 query = exp.select(flow.sequence_by.copy()).from_(
                     exp.Table(this=exp.to_identifier(source[0].relation, quoted=True))
                 )
                 (bound,) = output_columns(bind_query(query, self.catalog, flow.file))
-                columns += [replace(bound, name=name) for name in ("__START_AT", "__END_AT")]
+                columns += [replace(bound, name=name) for name in (START_AT, END_AT)]
         except InputError as error:
             self.findings += error.diagnostics
             return None
@@ -296,25 +292,12 @@ def lower_query(lowering: RelationLowering) -> BinderQuery:
     )  # fmt: skip
 
 
-def declared_columns(dataset: Dataset) -> tuple[QueryColumn, ...]:
-    """Return the columns of the schema that a dataset declares."""
-    return tuple(
-        QueryColumn(
-            each.name.text,
-            replace(each.type.type, bits=each.type.bits)
-            if each.type.type.is_number
-            else each.type.type,
-        )
-        for each in dataset.columns or ()
-    )
-
-
 def named_tables(query: RecordedQuery) -> list[tuple[list[str], bool]]:
     """Return the tables that a query names anywhere, and whether as streams."""
     found: list[tuple[list[str], bool]] = []
 
     def add_tree(tree: exp.Expr) -> None:
-        found.extend(table_of(each) for each in free_tables(tree))
+        found.extend(table_of(each) for each in free_table_nodes(tree))
 
     def visit(message: object) -> None:
         if isinstance(message, relations.Read) and message.HasField("named_table"):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import FIRST, LAST, offsets_of, span_between
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
+from corollary.frontends.sql.statements.definitions import free_table_nodes
 from corollary.pipelines.graph import CLOCK, STREAM, ExternalSource, RecordedQuery
 from corollary.pipelines.lowering.expressions import (
     ExpressionLowering,
@@ -369,7 +370,7 @@ class ReadLowering:
 
     def resolved_tables(self, tree: exp.Expr) -> exp.Expr:
         """Return a tree of SQL whose tables are relations, and whose columns Spark's names."""
-        for table in list(free_tables(tree)):
+        for table in list(free_table_nodes(tree)):
             parts, is_streaming = table_of(table)
             place = self.span
             offsets = offsets_of(table)
@@ -494,24 +495,6 @@ def _with_arguments(
         if value is not None:
             each.replace(value.copy())
     return tree
-
-
-def free_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Yield the tables of a query that its own `WITH` does not define."""
-    stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
-    while stack:
-        part, bound = stack.pop()
-        if isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier):
-            is_free = part.args.get("db") or part.name.lower() not in bound
-            yield from [part] if is_free else []
-        with_ = part.args.get("with_")
-        if isinstance(with_, exp.With):
-            names = [table.alias_or_name.lower() for table in with_.expressions]
-            for at, table in enumerate(with_.expressions):
-                seen = names if with_.args.get("recursive") else names[:at]
-                stack.append((table, bound | frozenset(seen)))
-            bound |= frozenset(names)
-        stack += [(each, bound) for each in part.iter_expressions() if each is not with_]
 
 
 def _name_columns(tree: exp.Expr) -> None:

@@ -317,7 +317,7 @@ def free_tables(tree: exp.Expr) -> Iterator[str]:
     >>> sorted(free_tables(tree))
     ['b', 'c']
     """
-    return (each.name.lower() for each in free_table_nodes(tree))
+    return (each.name.lower() for each in free_table_nodes(tree) if not each.args.get("db"))
 
 
 def free_table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
@@ -326,7 +326,7 @@ def free_table_nodes(tree: exp.Expr) -> Iterator[exp.Table]:
     while stack:  # a chain of thousands is nested as deeply
         part, bound = stack.pop()
         is_name = isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier)
-        if is_name and not part.args.get("db") and part.name.lower() not in bound:
+        if is_name and (part.args.get("db") or part.name.lower() not in bound):
             assert isinstance(part, exp.Table)
             yield part
         below: list[tuple[exp.Expr, frozenset[str]]] = []

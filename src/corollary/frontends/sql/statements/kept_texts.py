@@ -218,7 +218,7 @@ def _with_renamed(each: PlacedDefinition, alter: nodes.AlterTable) -> str:
         for tree in trees
         if isinstance(tree, exp.Expr)
         for node in free_table_nodes(tree)
-        if node.name.lower() == alter.name.text.lower()
+        if not node.args.get("db") and node.name.lower() == alter.name.text.lower()
     ]
     places = {offsets_of(node.this): node for node in found}
     for place, node in sorted(places.items(), reverse=True, key=lambda each: each[0] or (0, 0)):
