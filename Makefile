@@ -62,7 +62,7 @@ test-integration: $(STAMP) ## run what is slow, and Spark, PostgreSQL, objects, 
 # PySpark 4.1 leaves the sockets of its results to the garbage collector.
 test-spark41: $(SPARK41)/.installed ## run some tests of Spark with the oldest PySpark that is supported
 	PYTHONPATH=$(CURDIR)/src $(SPARK41)/bin/python -m pytest -n 0 -m oldest \
-		-W 'ignore:unclosed <socket:ResourceWarning' tests/spark $(ARGS)
+		-W 'ignore:unclosed <socket:ResourceWarning' tests/spark tests/unit/pipelines $(ARGS)
 
 # The environment of the other tests, but for PySpark.
 $(SPARK41)/.installed: $(STAMP) requirements/spark41.txt

@@ -31,6 +31,7 @@ from bench.maintain.task import Task
 from bench.maintain.tasks import tasks
 from bench.maintain.tracks import Outcome
 from bench.measure import Measurement, measure
+from bench.pipelines import race as pipelines
 from bench.points_to import race as points_to
 from bench.report import Result
 from bench.shop import race as shop
@@ -63,10 +64,13 @@ REPORTS = {
         small,
         windows,
         wire,
+        pipelines,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
-ON_REQUEST = frozenset({load.NAME, refresh.NAME, growth.NAME, serve.NAME, windows.NAME, wire.NAME})
+ON_REQUEST = frozenset(
+    each.NAME for each in (load, refresh, growth, serve, windows, wire, pipelines)
+)
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import corollary
-from support.command_line import INPUT, OK, cli, of_json, put
+from support.command_line import INPUT, OK, cli, of_json, put, tree
 from support.pipelines.projects import copy_project, write_round
 
 pytestmark = pytest.mark.integration
@@ -242,34 +242,36 @@ def test_explain_says_how(project):
     assert found["customer_changes"] == "appended to by 1 flow"
 
 
-STATEFUL = """
+HEAD = """
 from pyspark import pipelines as dp
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions as F
 
-@dp.table
-def counted():
-    return SparkSession.active().readStream.table("orders_bronze").groupBy("item").count()
+spark = SparkSession.active()
+
+
+@dp.materialized_view
+def wrong():
+    return """
+ORDERS = 'spark.read.table("orders_silver")'
+STREAM = 'spark.readStream.table("orders_silver")'
+STREAMED = HEAD.replace("materialized_view", "table") + STREAM
+CIRCLE_OF_SUMS = """
+CREATE MATERIALIZED VIEW one {} AS
+  SELECT item, sum(quantity) AS quantity FROM two GROUP BY item;
+CREATE MATERIALIZED VIEW two {} AS
+  SELECT item, quantity FROM orders_silver UNION SELECT item, quantity FROM one;
 """
-STORED = STATEFUL.replace('"orders_bronze").groupBy("item").count()', '"best_items")')
-NO_COLUMN = """
+FUNCTION = 'F.udf(lambda x: x, "string")("item")'
+STRICT = 'table_properties={"corollary.refresh_policy": "incremental strict"}'
+COLUMNS = "(item STRING, quantity BIGINT)"
+CHANGES = """
 from pyspark import pipelines as dp
 
 dp.create_streaming_table("wrong")
 dp.create_auto_cdc_flow(
     target="wrong", source="orders_bronze", keys=["id"], sequence_by="order_id")
 """
-NO_TABLE = STATEFUL.replace("readStream", "read").replace("orders_bronze", "nowhere")
-FILES = """
-from pyspark import pipelines as dp
-from pyspark.sql import SparkSession, functions as F
-
-@dp.table
-def named():
-    return SparkSession.active().readStream.table("orders_bronze").withColumn(
-        "file", F.input_file_name()
-    )
-"""
-KAFKA = """
+SINK = """
 from pyspark import pipelines as dp
 from pyspark.sql import SparkSession
 
@@ -280,35 +282,79 @@ dp.create_sink("far", "kafka", {"topic": "t"})
 def sent():
     return SparkSession.active().readStream.table("orders_silver")
 """
+WRONG = {
+    "a missing table": (HEAD + 'spark.read.table("nowhere")', "C1724", "10:12"),
+    "a missing table of SQL": (
+        "CREATE MATERIALIZED VIEW wrong AS\nSELECT * FROM\n  nowhere;", "C1724", "3:3",
+    ),
+    "a missing column": (HEAD + f'{ORDERS}.select("itm")', "C1303", "10:12"),
+    "types that do not fit": (
+        HEAD + f'{ORDERS}.where(F.col("item") > F.col("quantity") + F.array())', "C1307", "10:68",
+    ),
+    "types of SQL": (
+        "CREATE VIEW wrong AS\nSELECT quantity + array(1) AS n FROM orders_silver;", "C1307", "2:8",
+    ),
+    "collect() at import": (f"{HEAD}{ORDERS}\n\nrows = {ORDERS}.collect()", "C1702", "12:8"),
+    "collect() in a function": (
+        HEAD + f"{ORDERS}.limit(len({ORDERS}.collect()))", "C1702", "10:56",
+    ),
+    "an endless wait": (
+        HEAD + f"{ORDERS}.writeStream.start().awaitTermination()", "C1702", "10:12",
+    ),
+    "a circle through sums": (CIRCLE_OF_SUMS.format(COLUMNS, COLUMNS), "C1351", "3:47"),
+    "a circle without columns": (CIRCLE_OF_SUMS.format("", ""), "C1705", "2:26"),
+    "a function in Python for a stream": (
+        STREAMED + f".select({FUNCTION})", "C1710", "10:59",
+    ),
+    "a function in Python where none may be": (
+        HEAD.replace("_view", f"_view({STRICT})") + f"{ORDERS}.select({FUNCTION})",
+        "C1710",
+        "10:53",
+    ),
+    "a stream that is grouped": (STREAMED + '.groupBy("item").count()', "C1721", "8:1"),
+    "a flow without a stream": (
+        "CREATE STREAMING TABLE wrong AS SELECT * FROM orders_silver", "C1721", "1:24",
+    ),
+    "a column that the schema lacks": (
+        "CREATE MATERIALIZED VIEW wrong (n INT) AS SELECT quantity FROM orders_silver",
+        "C1721",
+        "1:26",
+    ),
+    "a view as a stream": (
+        STREAMED.replace("orders_silver", "best_items"), "C1721", "8:1",
+    ),
+    "the file of a row that is streamed": (
+        STREAMED.replace("silver", "bronze") + '.withColumn("file", F.input_file_name())',
+        "C1721",
+        "",
+    ),
+    "the path of a row that is streamed": (
+        STREAMED.replace("silver", "bronze") + '.withColumn("file", F.col("_metadata.file_path"))',
+        "C1721",
+        "",
+    ),
+    "a key that is not there": (CHANGES, "C1722", "5:1"),
+    "a far sink": (SINK, "C1727", "5:1"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        (STATEFUL, "C1721"),
-        (STORED, "C1721"),
-        (NO_COLUMN, "C1722"),
-        (NO_TABLE, "C1724"),
-        (KAFKA, "C1727"),
-        (FILES, "C1721"),
-        (FILES.replace("input_file_name()", "col('_metadata.file_path')"), "C1721"),
-    ],
-)
-def test_a_wrong_project_changes_nothing(project, text, code):
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_project_changes_nothing(project, name):
+    text, code, position = WRONG[name]
     root = project("orders")
     write_round(root, 0)
     run()
-    before = rows("orders_silver")
+    before = tree(HOUSE)
     write_round(root, 1)
-    file = put("transformations/more.py", text)
+    kind = "sql" if text.lstrip().startswith("CREATE ") else "py"
+    file = put(f"transformations/more.{kind}", text)
     result = cli("pipelines", "run")
     assert result.exit_code == INPUT, result.output
-    assert code in result.output
-    with corollary.open(HOUSE, engine="local") as database:
-        assert database.commits == 1
+    assert f"error[{code}" in result.output
+    assert f"--> transformations/more.{kind}:{position}" in result.output
+    assert tree(HOUSE) == before
     file.unlink()
     assert run()["commit"] == 2
-    assert rows("orders_silver") > before
 
 
 def test_wrong_names_and_events_without_keys(project):

@@ -26,8 +26,12 @@ from bench.maintain.tracks import Outcome, Track
 from bench.maintain.turns import take_turns
 from bench.maintain.verdicts import verdicts
 from bench.measure import difference, in_order, measure
+from bench.pipelines import race
+from bench.pipelines.project import MORE
 from bench.report import Result, line
 from bench.workloads import LEFT, LEFT_CTE, Workload, workloads
+from corollary.pipelines.dry_run import compile_dry
+from corollary.pipelines.project import load_project
 
 SCALE = 0.01
 WORKLOADS = {each.name: each for each in workloads(SCALE)}
@@ -398,3 +402,11 @@ def test_monitors_that_tell_other_things_are_detected() -> None:
     part = active.Monitor.on("part", active.CLOSURE + '.alert link "{x}"\n', edges)
     first, *_ = active._turns([whole, part], [(1, 2)], lambda told: told)
     assert first.startswith("delete 0 in turn 1: part tells 0 tuples, whole 2")
+
+
+def test_the_pipeline_has_18_datasets_that_are_maintained(tmp_path: Path) -> None:
+    race.write_project(tmp_path)
+    (tmp_path / "transformations/more.sql").write_text(MORE.format(number=10))
+    plans = compile_dry(load_project(tmp_path / "spark-pipeline.yml")).plans
+    assert len(plans) == race.DATASETS + 1
+    assert {each.how.partition(" ")[0] for each in plans} == {"maintained", "appended"}

@@ -222,6 +222,7 @@ class ProjectCompiler:
         circle = self._circle(dataset.name)
         tree = _unwrapped(query.tree) if circle else query.tree
         if dataset.columns is not None:
+            _check_declared(dataset, query.columns, flow.span)
             tree = _assigned(tree, query.columns, dataset.declared_columns())
         is_stored = dataset.kind is DatasetKind.MATERIALIZED_VIEW
         self._add_view(dataset.name, tree, query.file, dataset.span, is_materialized=is_stored)
@@ -320,9 +321,18 @@ class ProjectCompiler:
         flows = []
         for flow, query in known:
             _refuse_state(flow, query)
+            if declared is not None:
+                _check_declared(dataset, query.columns, flow.span)
             prefix = f"{dataset.name}.{flow.name}"
             gains: dict[str, str] = {}
             tree = self._on_gains(query.tree, prefix, gains, flow.span)
+            if not gains:
+                raise InputError.of(
+                    "C1721",
+                    f"The flow `{flow.name}` reads no stream, so no rows are ever new to it.",
+                    flow.span,
+                    "read one by `spark.readStream` or `STREAM(…)`, or make it a materialized view",
+                )
             tree = _assigned(tree, query.columns, columns)
             view = f"{prefix}.flow"
             self._add_view(view, tree, query.file, flow.span, is_hidden=True)
@@ -477,6 +487,24 @@ def _columns_of(program: Program, name: str) -> tuple[QueryColumn, ...]:
 
     (found,) = catalog_of(program).find(name)
     return found.columns
+
+
+def _check_declared(dataset: Dataset, given: Sequence[QueryColumn], span: Span) -> None:
+    """Refuse a query with a column that the declared schema lacks, as Spark does.
+
+    Raises:
+        InputError: `C1721`.
+    """
+    declared = [each.name.text for each in dataset.columns or ()]
+    known = {each.lower() for each in declared}
+    extra = next((each.name for each in given if each.name.lower() not in known), None)
+    if extra is not None:
+        raise InputError.of(
+            "C1721",
+            f"The query of `{dataset.name}` has a column `{extra}` that its declared schema lacks.",
+            span,
+            f"columns go by name: call it one of {', '.join(f'`{each}`' for each in declared)}",
+        )
 
 
 def _merged(dataset: Dataset, given: Sequence[Sequence[QueryColumn]]) -> tuple[QueryColumn, ...]:

@@ -23,6 +23,8 @@ from corollary.source import SourceFile, Span
 
 STREAM = "stream"
 """A key of the `meta` of a table in a lowered tree: the flow reads what is new in it."""
+ONLY_SPARK = "C1725"
+"""The code of a source whose columns, options or directories only Spark knows: it reads it."""
 CLOCK = TableDefinition("pipeline.clock", (QueryColumn("at", TIMESTAMP),), is_bag=True)
 """Has one row, with the time of the run, while a run evaluates a flow that asks for it."""
 

@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pyspark.errors import PySparkException
 from pyspark.pipelines import output as spark_outputs
 from pyspark.pipelines.block_session_mutations import block_session_mutations
 from pyspark.pipelines.cli import PipelineSpec, find_pipeline_spec, load_pipeline_spec
-from pyspark.pipelines.flow import AutoCdcFlow as SparkAutoCdcFlow
 from pyspark.pipelines.flow import Flow as SparkFlow
 from pyspark.pipelines.graph_element_registry import (
     GraphElementRegistry,
@@ -49,6 +48,9 @@ from corollary.pipelines.recording import (
 )
 from corollary.pipelines.sql_files import read_file
 from corollary.source import SourceFile, Span
+
+if TYPE_CHECKING:  # PySpark has it from 4.3 on
+    from pyspark.pipelines.flow import AutoCdcFlow as SparkAutoCdcFlow
 
 _KINDS = {
     spark_outputs.MaterializedView: DatasetKind.MATERIALIZED_VIEW,
@@ -241,7 +243,7 @@ class ProjectLoader(GraphElementRegistry):
         name = target if flow.name == flow.target else flow.name
         self.flows.append(Flow(name, target, query, span, dict(flow.spark_conf)))
 
-    def register_auto_cdc_flow(self, flow: SparkAutoCdcFlow) -> None:
+    def register_auto_cdc_flow(self, flow: "SparkAutoCdcFlow") -> None:
         """Add a flow of changes by key."""
         from corollary.pipelines.lowering.expressions import plain_expression
 

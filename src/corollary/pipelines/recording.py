@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, NoReturn
 
+import pyspark
 import pyspark.sql.connect.expressions as connect_expressions
 import sqlglot
 from pyspark.errors import PySparkException
@@ -421,6 +422,10 @@ def _failure(problem: Exception, span: Span) -> Diagnostic:
         return Diagnostic("C1701", sentence_of(problem), span, note)
     missing = re.search(r"^module 'pyspark.pipelines' has no attribute '(\w+)'", str(problem))
     if isinstance(problem, AttributeError) and missing:
+        if missing[1] == "create_auto_cdc_flow":
+            text = f"PySpark {pyspark.__version__} has no `create_auto_cdc_flow`."
+            note = "install PySpark 4.3, or write `CREATE FLOW … AS AUTO CDC INTO …` in a SQL file"
+            return Diagnostic("C1703", text, span, note)
         word = "expect" if missing[1].startswith("expect") else missing[1]
         note = _ELSEWHERE.get(word, "see the documentation of `pyspark.pipelines`")
         text = f"Spark's pipelines have no `{missing[1]}`; it is of Databricks."

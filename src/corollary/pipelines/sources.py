@@ -29,18 +29,17 @@ from corollary.frontends.sql.query_tree import QueryColumn
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, compile_definitions
 from corollary.frontends.sql.statements.parser import parse_statements
-from corollary.pipelines.graph import ExternalSource, Project
+from corollary.pipelines.graph import ONLY_SPARK, ExternalSource, Project
 from corollary.source import SourceFile
 
 SOURCE_SETTING = "corollary.source."
 """Begins the key of a project's configuration that says where a table is."""
 
-ONLY_SPARK = "C1725"
-"""The code of a source whose columns or options only Spark knows: it reads it itself."""
-
 _FORMATS = ("delta", "parquet", "csv", "json")
 _OPTIONS = {"csv": {"header": "header", "sep": "sep", "delimiter": "sep"}}
-_IGNORED = frozenset({"inferschema", "multiline", "mergeschema", "recursivefilelookup"})
+_IGNORED = frozenset({"inferschema", "recursivefilelookup"})
+_PLAIN_VALUES = {"multiline": ("csv",), "mergeschema": ("delta",)}
+"""The options whose `true` says nothing, by the formats where that is so."""
 _INTEGERS = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 _PLAIN = {
     pa.float64(): types.FLOAT,
@@ -78,6 +77,7 @@ def source_program(
     for each in sources:
         format_, path = _location(each, project)
         try:
+            _check_layout(each, project, format_, path)
             columns = _ddl(each, project, format_, path)
             options = _options(each, format_)
         except InputError as error:
@@ -122,6 +122,10 @@ def _options(source: ExternalSource, format_: str) -> dict[str, str]:
         name = known.get(key.lower())
         if name is not None:
             found[name] = value
+        elif key.lower() in _PLAIN_VALUES and (
+            value.lower() == "false" or format_ in _PLAIN_VALUES[key.lower()]
+        ):
+            continue
         elif key.lower() not in _IGNORED and not key.lower().startswith("max"):
             raise InputError.of(
                 ONLY_SPARK,
@@ -130,6 +134,31 @@ def _options(source: ExternalSource, format_: str) -> dict[str, str]:
                 "leave it out, or let Spark write the files as Delta or Parquet first",
             )
     return found
+
+
+def _check_layout(source: ExternalSource, project: Project, format_: str, path: str) -> None:
+    """Refuse several directories, and those that say the values of columns.
+
+    Raises:
+        InputError: `C1725`.
+    """
+    place = project.root / path.removeprefix("file:")
+    what = ""
+    if len(source.paths) > 1:
+        what = "several paths"
+    elif not place.exists() and any(each.is_dir() for each in place.parent.glob(place.name)):
+        what = "a pattern of directories"
+    elif format_ in ("parquet", "csv", "json") and any(
+        "=" in each for file in _files(place) for each in file.relative_to(place).parts[:-1]
+    ):
+        what = "directories of the form `column=value`"
+    if what:
+        raise InputError.of(
+            ONLY_SPARK,
+            f"{_shown(source)} has {what}, which only Spark reads.",
+            source.span,
+            "read one directory without them, or let Spark write the files as Delta first",
+        )
 
 
 def _shown(source: ExternalSource) -> str:

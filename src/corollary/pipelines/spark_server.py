@@ -36,6 +36,7 @@ class SparkServer:
 
     process: "subprocess.Popen[bytes]"
     session: Any
+    address: str
 
     def stop(self) -> None:
         """End the session and the server, whatever it computes."""
@@ -82,7 +83,8 @@ def start_server(folder: Path) -> SparkServer:
     try:
         if not process.stdout.readline():
             raise RuntimeError(f"Spark has ended with {process.wait()}")
-        return SparkServer(process, SparkSession.builder.remote(f"sc://localhost:{port}").create())
+        address = f"sc://localhost:{port}"
+        return SparkServer(process, SparkSession.builder.remote(address).create(), address)
     except BaseException:
         _end(process)
         raise

@@ -74,8 +74,7 @@ def _query(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
     kept, streams = _without_stream(tokens)
     tree = parse_query(kept, file)
     for table in tree.find_all(exp.Table):
-        first = next(iter(table.find_all(exp.Identifier)), None)
-        if first is not None and first.meta.get("start") in streams:
+        if table.parts[0].meta.get("start") in streams:
             table.meta[STREAM] = True
     return tree
 

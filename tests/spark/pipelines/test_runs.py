@@ -1,4 +1,4 @@
-"""Example projects, by our runner and by Spark's own in a fresh catalog: the same tables."""
+"""Runs of example projects in which Spark computes some datasets."""
 
 import math
 import os
@@ -18,10 +18,9 @@ import corollary
 from corollary.errors import InputError
 from corollary.pipelines.fallback import SparkFallback
 from support.command_line import COMMAND, INTERRUPTED, OK, cli, of_json, put
-from support.pipelines.projects import copy_project, rows_of, run_spark, write_round
+from support.pipelines.projects import copy_project, rows_of, write_round
 
 HOUSE = "storage/corollary"
-ROUNDS = 6
 
 
 def run(*arguments):
@@ -33,20 +32,6 @@ def run(*arguments):
 def our_tables(names):
     with corollary.open(HOUSE, engine="local") as database:
         return {name: rows_of(database.relation(name).arrow()) for name in names}
-
-
-@pytest.mark.slow
-@pytest.mark.matrix(4)
-@pytest.mark.parametrize("rounds", range(1, ROUNDS + 1))
-@pytest.mark.parametrize("name", ["orders", "sensors"])
-def test_tables_are_those_of_sparks_own_runner(name, rounds, tmp_path, monkeypatch):
-    root = copy_project(name, tmp_path)
-    monkeypatch.chdir(root)
-    for number in range(rounds):
-        write_round(root, number)
-        run()
-    expected = run_spark(root, tmp_path / "spark")
-    assert our_tables(expected) == expected
 
 
 def test_what_is_left_to_spark_is_computed_when_it_has_to_be(tmp_path, monkeypatch):

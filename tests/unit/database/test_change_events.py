@@ -87,10 +87,15 @@ def kept_by_us(batches, *, history):
     held = table([])
     for batch in batches:
         added, removed = apply_events(held, table(batch), ["id"], has_history=history)
-        gone = removed.to_pylist()
-        rows = [row for row in held.to_pylist() if row not in gone]
+        gone = {tuple(row.values()) for row in removed.select(SCHEMA.names).to_pylist()}
+        rows = [row for row in held.to_pylist() if tuple(row.values()) not in gone]
         held = pa.Table.from_pylist([*rows, *added.select(SCHEMA.names).to_pylist()], SCHEMA)
     return held
+
+
+def plain(events):
+    """Events as they count: of a delete, the values say nothing."""
+    return [(each[0], *((None, None) if each[4] else each[1:3]), *each[3:]) for each in events]
 
 
 def by_text(rows):
@@ -101,7 +106,9 @@ def by_text(rows):
 def test_the_events_that_count_are_those_of_the_model(batches, history):
     found = kept_by_us(batches, history=history)
     expected = keep(batches, history=history).values()
-    assert by_text(tuple(row.values()) for row in found.to_pylist()) == by_text(expected)
+    assert by_text(plain(tuple(row.values()) for row in found.to_pylist())) == by_text(
+        plain(expected)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -123,18 +130,18 @@ def test_tables_are_those_of_the_model(database, seed):
     import random
 
     generator = random.Random(seed)
-    batches = [
+    batches = [  # a stream of changes for each of 100 keys, cut anywhere
         [
             (
-                generator.randint(1, 3),
+                generator.randint(1, 100),
                 generator.choice(["a", "b", None]),
                 generator.randint(0, 1),
                 generator.randint(0, 9),
                 generator.random() < 0.3,
             )
-            for _ in range(7)
+            for _ in range(generator.randint(0, 400))
         ]
-        for _ in range(3)
+        for _ in range(generator.randint(1, 5))
     ]
     for history in (False, True):
         held = keep(batches, history=history)

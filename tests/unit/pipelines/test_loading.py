@@ -12,6 +12,7 @@ import pytest
 
 from corollary.errors import InputError
 from corollary.frontends.sql.query_tree import QueryColumn
+from corollary.pipelines.dry_run import compile_dry
 from corollary.pipelines.graph import (
     BinderQuery,
     DatasetKind,
@@ -154,6 +155,7 @@ CREATE STREAMING TABLE later FLOW AUTO CDC FROM STREAM(bronze) KEYS (id)
     assert (second.target, second.source, second.column_list) == ("later", "bronze", ("id", "city"))
 
 
+@pytest.mark.oldest
 def test_a_streamed_table_is_marked(make: Make) -> None:
     spec = make(
         a_sql="""
@@ -167,6 +169,7 @@ def test_a_streamed_table_is_marked(make: Make) -> None:
     assert [found.queries[each].reads for each in ("one", "two")] == [(), ("there",)]
 
 
+@pytest.mark.oldest
 def test_datasets_come_after_what_they_read(make: Make) -> None:
     spec = make(
         a_py=HEAD
@@ -209,6 +212,7 @@ def three():
     assert found.queries["other.two"].reads == ("one",)
 
 
+@pytest.mark.oldest
 def test_settings_are_answered(make: Make) -> None:
     spec = make(
         a_py=HEAD
@@ -312,6 +316,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_have_their_line(make: Make, name: str) -> None:
     body, code, words = MISTAKES[name]
@@ -357,6 +362,49 @@ def test_mistakes_of_files(make: Make, name: str) -> None:
     assert found.span is not None
     assert found.span.line == line, str(found)
     assert found.note
+
+
+@pytest.mark.oldest
+def test_auto_cdc_in_python_is_not_of_an_old_spark(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark import pipelines
+
+    monkeypatch.delattr(pipelines, "create_auto_cdc_flow", raising=False)
+    of_sql = """
+    CREATE STREAMING TABLE now FLOW AUTO CDC FROM STREAM(there) KEYS (id) SEQUENCE BY city;
+    """
+    assert [each.keys for each in load_project(make(a_sql=of_sql)).cdc_flows] == [("id",)]
+    with pytest.raises(InputError) as caught:
+        load_project(make(a_py=HEAD + "dp.create_auto_cdc_flow(target='a', source='b')\n"))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span and found.span.line) == ("C1703", 4)
+    assert "has no `create_auto_cdc_flow`" in found.message
+
+
+@pytest.mark.oldest
+def test_a_project_is_bound_as_a_whole(make: Make) -> None:
+    text = """
+@dp.materialized_view
+def totals():
+    return spark.table("raw").groupBy("name").agg(F.sum("amount").alias("total"))
+
+dp.create_streaming_table("gained")
+
+@dp.append_flow(target="gained")
+def flow():
+    schema = "id INT, at TIMESTAMP"
+    return spark.readStream.format("json").schema(schema).load("input").where("id > 1")
+"""
+    spec = make(
+        a_py=HEAD + RAW + text,
+        b_sql="CREATE MATERIALIZED VIEW best AS SELECT max(total) AS total FROM totals;",
+    )
+    plans = {each.dataset.name: each.how for each in compile_dry(load_project(spec)).plans}
+    assert plans == {
+        **dict.fromkeys(("raw", "totals", "best"), "maintained"),
+        "gained": "appended to by 1 flow",
+    }
 
 
 def test_all_mistakes_are_found_at_once(make: Make) -> None:

@@ -15,6 +15,7 @@ from corollary.frontends.sql.query_tree import QueryColumn, output_columns
 from corollary.frontends.sql.statements.definitions import free_table_nodes
 from corollary.pipelines.graph import (
     CLOCK,
+    ONLY_SPARK,
     AutoCdcFlow,
     BinderQuery,
     Dataset,
@@ -43,7 +44,6 @@ _MISTAKES = frozenset(
     ("C1300", "C1302", "C1303", "C1304", "C1307", "C1312", "C1313", "C1315", "C1361", "C1706")
 )
 """Findings about queries that Spark refuses, too; the others are reasons to leave one to it."""
-_UNKNOWN_COLUMNS = "C1725"
 _MEANINGS = {
     "spark.sql.ansi.enabled": ("true",),
     "spark.sql.session.timezone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00"),
@@ -177,7 +177,7 @@ class _ProjectLowering:
         try:
             columns = tuple(self.source_columns(source, self.project))
         except InputError as error:
-            if any(each.code != _UNKNOWN_COLUMNS for each in error.diagnostics):
+            if any(each.code != ONLY_SPARK for each in error.diagnostics):
                 raise
             self.unknown[name] = error.diagnostics[0]
         else:

@@ -23,7 +23,7 @@ from corollary.frontends.sql.catalog import SqlCatalog
 from corollary.frontends.sql.parse import FIRST, LAST, offsets_of, span_between
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
 from corollary.frontends.sql.statements.definitions import free_table_nodes
-from corollary.pipelines.graph import CLOCK, STREAM, ExternalSource, RecordedQuery
+from corollary.pipelines.graph import CLOCK, ONLY_SPARK, STREAM, ExternalSource, RecordedQuery
 from corollary.pipelines.lowering.expressions import (
     ExpressionLowering,
     LeftToSparkError,
@@ -259,6 +259,8 @@ class ReadLowering:
             cause = self.around.unknown[name.lower()]
             note = "give it a schema, or change what is left to Spark"
             text = f"The columns of `{name}` are only known to Spark."
+            if cause.code == ONLY_SPARK:
+                text = cause.message
             related = () if cause.span is None else ((cause.span, "because of this"),)
             raise ColumnsUnknownError(Diagnostic("C1711", text, self.span, note, related))
         return name
