@@ -122,6 +122,10 @@ class SourceBinder:
         query = node.this.copy()
         if is_generator(query):
             query, _ = outer_generated(query, self.session)
+        elif isinstance(query, exp.Anonymous):
+            message = f"`{name_of(query)}` cannot stand after LATERAL."
+            note = "write `LATERAL explode(sequence(a, b)) AS r(x)`, or a subquery"
+            raise self.session.error("C1310", message, node.this, note)
         query.set("alias", node.args.get("alias"))
         return self._bind_subquery(query, before)
 

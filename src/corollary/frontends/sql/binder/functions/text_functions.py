@@ -341,6 +341,18 @@ def _bit_length(arguments: list[Expression], site: Site) -> Expression:
     return call("*", (count, integer(8)), NUMBER, site.span)
 
 
+_WRITTEN_BYTES = {"BASE64": "to_base64", "HEX": "to_hex", "UTF-8": "from_utf8"}
+
+
+def _bytes_to_char(arguments: list[Expression], site: Site) -> Expression:
+    """`to_char(bytes, format)`, also called `to_varchar`."""
+    functor = _WRITTEN_BYTES.get(literal_text(arguments[1], site).upper())
+    if functor is None:
+        message = f"`{site.name}` of binary values has no such format."
+        raise site.error("C1306", message, "write `'base64'`, `'hex'` or `'utf-8'`")
+    return call(functor, (fitted(arguments[0], BYTES, site),), SYMBOL, site.span)
+
+
 BINARY_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of(
         {
@@ -370,6 +382,7 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
     **{name: with_default("slice_bytes", integer(REST)) for name in ("substring", "substr")},
     "bit_length": SqlFunction(1, 1, _bit_length),
     "concat": SqlFunction(1, MANY, _concat_binary),
+    **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _bytes_to_char)),
     "decode": SqlFunction(2, 2, _coded("from_utf8")),
 }
 """Where an argument is binary."""
