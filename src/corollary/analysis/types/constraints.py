@@ -37,13 +37,7 @@ from corollary.core.functors.spec import (
     FunctorSpec,
     Kinds,
 )
-from corollary.core.functors.texts import (
-    FROM_JSON,
-    JSON_NOTE,
-    JSON_OPTIONS,
-    json_literal,
-    json_type,
-)
+from corollary.core.functors.texts import FROM_JSON, JSON_NOTE, has_json_options, json_type
 from corollary.core.records.record_terms import is_record_term
 from corollary.core.types import DECIMAL_MAX_DIGITS, NIL, NUMERIC, Kind
 from corollary.core.user_functors.user_functor import UserCall
@@ -317,8 +311,9 @@ class _ClauseConstraints:
             self._pattern(term, term.arguments[position])
         for position, values in signature.literals.items():
             self._literal(term, position, values)
-        if len(nodes) > JSON_OPTIONS.get(term.name, len(nodes)):
-            self._json_options(term)
+        if not has_json_options(term):
+            message = f"The options of `{term.name}` are not an object as a literal of JSON."
+            self._report(Diagnostic("C0309", message, term.span, JSON_NOTE))
         if all(are_taken) and signature.is_comparing and self._agree(term, nodes):
             self._constraints.compared.append((nodes[0], nodes[1]))
         if term.name in (STRUCT, FIELD, FIELDS, ZIP):
@@ -528,17 +523,6 @@ class _ClauseConstraints:
                 f"write it as a literal: `{term.name}({example})`",
             )
         )
-
-    def _json_options(self, term: logic.Functor) -> None:
-        """Check the literal that says how JSON is read or written."""
-        written = term.arguments[JSON_OPTIONS[term.name]]
-        try:
-            is_object = isinstance(json_literal(term, JSON_OPTIONS[term.name]), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            message = f"`{term_text(written)}` is not an object of options as a literal of JSON."
-            self._report(Diagnostic("C0309", message, written.span, JSON_NOTE))
 
     def _pattern(self, term: logic.Functor, written: logic.Term) -> None:
         """Check a pattern, and the group of it that is asked for."""

@@ -345,6 +345,17 @@ def json_literal(term: Functor, at: int) -> Any:
     return json.loads(str(getattr(term.arguments[at], "value", "")))
 
 
+def has_json_options(term: Functor) -> bool:
+    """Whether the argument that says how JSON is read or written, if there is one, is a literal."""
+    at = JSON_OPTIONS.get(term.name)
+    if at is None or at >= len(term.arguments):
+        return True
+    try:
+        return isinstance(json_literal(term, at), dict)
+    except ValueError:
+        return False
+
+
 def json_type(term: Functor) -> Type:
     """Return the type that the functor gives, by a literal that only SQL writes.
 
