@@ -130,16 +130,16 @@ def test_tables_are_those_of_the_model(database, seed):
     import random
 
     generator = random.Random(seed)
-    batches = [  # a stream of changes for each of 100 keys, cut anywhere
+    batches = [  # a stream of changes for each of 60 keys, cut anywhere
         [
             (
-                generator.randint(1, 100),
+                generator.randint(1, 60),
                 generator.choice(["a", "b", None]),
                 generator.randint(0, 1),
                 generator.randint(0, 9),
                 generator.random() < 0.3,
             )
-            for _ in range(generator.randint(0, 400))
+            for _ in range(generator.randint(0, 150))
         ]
         for _ in range(generator.randint(1, 5))
     ]
