@@ -69,3 +69,5 @@ select map_filter(map(s, k)) from t
 select sequence(d, d, interval 12 hours) from t
 
 select sequence(d, d, make_dt_interval(k)) from t
+
+select to_timestamp_ntz(s, "yyyy-MM-dd'T'HH:mmXXX") from t

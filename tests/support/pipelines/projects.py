@@ -134,9 +134,7 @@ def columns_of(table):
 
 
 def _plain(type_):
-    """Return a type as all have it: integers of 64 bits, as here, times with a zone, and so on."""
-    if pa.types.is_integer(type_):
-        return pa.int64()
+    """Return a type as all have it: times with a zone, and so on."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC")
     return pa.string() if pa.types.is_large_string(type_) else type_

@@ -277,3 +277,25 @@ def test_nested_columns_are_written_and_deleted(tmp_path: Path) -> None:
     table = ds.dataset(DeltaTable(tmp_path / "house/tables/v").file_uris()).to_table()
     assert sorted(table.column("n").to_pylist()) == [n for n in range(60) if n != 3]
     assert set(map(tuple, table.column("tags").to_pylist())) == {("a", None)}
+
+
+def test_integers_have_the_widths_that_sql_declares(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "w", engine="local") as database:
+        database.sql("CREATE TABLE t (a TINYINT, b SMALLINT, c INT, d BIGINT, e ARRAY<INT>)")
+        database.sql(
+            "CREATE MATERIALIZED VIEW v AS "
+            "SELECT *, named_struct('x', c) AS f, map(a, b) AS g, count(*) AS n FROM t GROUP BY ALL"
+        )
+        for c in (-1, 2**31 - 1):
+            database.sql(f"INSERT INTO t VALUES (1, 2, {c}, 4, array(5, NULL))")
+            database.publish()
+        database.sql("DELETE FROM t WHERE c = -1")
+        database.publish()
+    table = DeltaTable(tmp_path / "w/tables/v")
+    types = {each["name"]: each["type"] for each in json.loads(table.schema().to_json())["fields"]}
+    assert [types[name] for name in "abcdn"] == ["byte", "short", "integer", "long", "long"]
+    assert types["e"]["elementType"] == types["f"]["fields"][0]["type"] == "integer"
+    assert (types["g"]["keyType"], types["g"]["valueType"]) == ("byte", "short")
+    (row,) = table.to_pyarrow_table().to_pylist()
+    most = 2**31 - 1
+    assert [*row.values()] == [1, 2, most, 4, [5, None], {"x": most}, [(1, 2)], 1]

@@ -4,6 +4,7 @@
 |---|---|
 | unsigned | decimal(20,0), as Delta has no unsigned integers |
 | duration, months, time_of_day | long, integer, long: microseconds, months |
+| numbers of 8, 16 or 32 bits, as SQL declares them | byte, short, integer |
 | `[T]`, `{a: T}`, `{K -> V}` | arrays, structs and maps of these |
 | the rest | the same: string, long, double, decimal(p,s), boolean, date, timestamp |
 | no columns | a column `holds`, with one row that is true, or none |
@@ -21,14 +22,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import entries_of, schema_of, single_array
+from corollary.core.arrow import arrow_type, entries_of, single_array
 from corollary.core.arrow_buffers import bool_array, fixed_values, list_array, map_array, null_mask
 from corollary.core.program import Relation
 from corollary.core.records.arrays import offsets_of
+from corollary.core.types import Type
 from corollary.warehouse.files.durable_files import HOLDS_COLUMN, checksum_of
 
 UNSIGNED = pa.decimal128(20, 0)
 _PUBLISHED = {pa.uint64(): UNSIGNED, pa.duration("us"): pa.int64(), pa.time64("us"): pa.int64()}
+_INTEGERS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32()}
+"""The types of integers by their bits."""
 NAME_MAX_CHARACTERS = 200
 """A longer directory name is truncated and gets a digest; file systems allow 255 bytes."""
 
@@ -42,21 +46,24 @@ def published_schema(relation: Relation) -> pa.Schema:
     if not relation.arity:
         return pa.schema([pa.field(HOLDS_COLUMN, pa.bool_(), nullable=False)])
     return pa.schema(
-        pa.field(name, _published(field.type), field.nullable)
-        for name, field in zip(column_names(relation.columns), schema_of(relation), strict=True)
+        pa.field(name, _published(type_), type_.nullable)
+        for name, type_ in zip(column_names(relation.columns), relation.types, strict=True)
     )
 
 
-def _published(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(type_):
-        return pa.list_(_published(type_.value_type))
-    if pa.types.is_map(type_):
-        return pa.map_(_published(type_.key_type), _published(type_.item_type))
-    if pa.types.is_struct(type_):
-        names = column_names([each.name for each in type_])
-        types = (_published(each.type) for each in type_)
-        return pa.struct(list(zip(names, types, strict=True)))
-    return _PUBLISHED.get(type_, type_)
+def _published(type_: Type) -> pa.DataType:
+    if type_.element is not None:
+        return pa.list_(_published(type_.element))
+    inner = [_published(each) for _, each in type_.members]
+    if type_.is_map:
+        return pa.map_(*inner)
+    if type_.is_struct:
+        names = column_names([name for name, _ in type_.members])
+        return pa.struct(list(zip(names, inner, strict=True)))
+    found = arrow_type(type_)
+    if type_.is_number:
+        return _INTEGERS.get(type_.bits, found)
+    return _PUBLISHED.get(found, found)
 
 
 def columns_digest(schema: pa.Schema) -> str:

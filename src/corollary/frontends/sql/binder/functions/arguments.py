@@ -222,8 +222,9 @@ def numeric(argument: Expression, site: Site) -> Expression:
 
 def literal_integer(argument: Expression, site: Site) -> int:
     """Return the value of an argument that must be an integer literal."""
-    if isinstance(argument, ConstantValue) and isinstance(argument.value, int):
-        return argument.value
+    value = argument.value if isinstance(argument, ConstantValue) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
     if site.session.unknown is not None and is_untyped(argument):
         convert(argument, NUMBER)
         return 0

@@ -178,6 +178,10 @@ def time_format(pattern: str, patterns: Mapping[str, str], site: Site) -> str:
     return found
 
 
+_ZONES = re.compile(r"^(?:[^']|'[^']*')*?[XxZzVO]")
+"""Matches a pattern with a zone, which is not quoted."""
+
+
 def time_formats(
     written: str, site: Site, patterns: Mapping[str, str] = TIME_PATTERNS
 ) -> list[str]:
@@ -356,6 +360,15 @@ def without_zone(function: SqlFunction) -> SqlFunction:
     return SqlFunction(function.least, min(function.most, 6), build)
 
 
+def _to_local(arguments: list[Expression], site: Site) -> Expression:
+    """`to_timestamp_ntz(text, pattern)`: what a clock shows, whatever zone follows."""
+    if len(arguments) > 1 and _ZONES.search(literal_text(arguments[1], site)):
+        message = "`to_timestamp_ntz` reads no zones here: Spark leaves them out."
+        note = "take the zone off the text and the pattern, or write `to_timestamp`"
+        raise site.error("C1306", message, note)
+    return without_zone(to_time(TIMESTAMP)).build(arguments, site)
+
+
 def _bucket(arguments: list[Expression], site: Site) -> Expression:
     """`time_bucket(size, t, origin)`: when the interval of this size begins in which t is."""
     size, moment = arguments[0], fitted(arguments[1], MOMENT, site)
@@ -452,7 +465,7 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _format)),
     **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), MAKE_TIMESTAMP),
     **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), tried(MAKE_TIMESTAMP)),
-    "to_timestamp_ntz": without_zone(to_time(TIMESTAMP)),
+    "to_timestamp_ntz": SqlFunction(1, 2, _to_local),
     "make_timestamp_ntz": without_zone(MAKE_TIMESTAMP),
     "try_make_timestamp_ntz": without_zone(tried(MAKE_TIMESTAMP)),
     **dict.fromkeys(("unix_timestamp", "to_unix_timestamp"), SqlFunction(0, 2, _unix_timestamp)),
