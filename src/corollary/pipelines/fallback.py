@@ -64,9 +64,16 @@ class SparkFallback:
             flow, declaration = by_target.get(name), self.held.get(name)
             if flow is None or declaration is None or digest_of(flow.query) != digest:
                 continue
-            (table,) = catalog_of(Program(declarations=(declaration,))).find(name)
-            found[name] = table.columns
+            found[name] = _columns_of(declaration)
         return found
+
+    def has_other_inputs(self, query: SparkQuery, catalog: SqlCatalog) -> bool:
+        """Whether what a query reads has other columns than before, so that it may have others."""
+        inputs = (each for name in (*query.reads, *query.streams) for each in catalog.find(name))
+        return any(
+            each.relation in self.held and _columns_of(self.held[each.relation]) != each.columns
+            for each in inputs
+        )
 
     def columns(
         self, dataset: Dataset, flow: Flow, query: SparkQuery, catalog: SqlCatalog
@@ -242,6 +249,11 @@ def _grouped(column: Any, type_: pa.DataType) -> Any:
             entries, lambda each: F.struct(each["key"], _grouped(each["value"], type_.item_type))
         )
     )
+
+
+def _columns_of(declaration: Declaration) -> tuple[QueryColumn, ...]:
+    (table,) = catalog_of(Program(declarations=(declaration,))).find(declaration.name)
+    return table.columns
 
 
 def _refused(dataset: Dataset, error: Exception) -> InputError:

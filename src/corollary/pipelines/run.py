@@ -159,14 +159,19 @@ def compile_project(
         for relation, position in store_of(database).source_positions().values()
         if isinstance(position, dict) and DIGEST in position
     }
-    known = fallback.known_columns()
+    known, asked = fallback.known_columns(), set[str]()
 
     def columns(
         dataset: Dataset, flow: Flow, query: SparkQuery, catalog: SqlCatalog
     ) -> tuple[QueryColumn, ...]:
-        if dataset.name not in known:
+        earlier = known.get(dataset.name)
+        if earlier is None or (
+            dataset.name not in asked and fallback.has_other_inputs(query, catalog)
+        ):
+            asked.add(dataset.name)
             known[dataset.name] = fallback.columns(dataset, flow, query, catalog)
-            raise _ColumnsFound
+            if known[dataset.name] != earlier:
+                raise _ColumnsFound
         return known[dataset.name]
 
     while True:
