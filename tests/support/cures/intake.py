@@ -39,8 +39,8 @@ CURES = [
     Cure(
         "C0912",
         "run wider.dl -F facts --warehouse keyed --engine local",
-        "corollary alter W k --program PROGRAM",
-        helps="alter keyed k --program wider.dl",
+        "corollary alter W k --add 'w: number?'",
+        helps="alter keyed k --add 'w: number?'",
         before=("run keyed.dl -F facts --warehouse keyed --engine local",),
     ),
     Cure(

@@ -151,7 +151,7 @@ def _refuse_losses(
             continue
         is_base = not was.is_derived or name in before.bags
         if was.types != now.types or is_base:
-            cure = f"change them with `corollary alter W {name} --program PROGRAM`"
+            cure = f"change them with `corollary alter W {name} {_alterations(was, now)}`"
             if not is_base:
                 cure = "keep the old declaration"
             if MANUAL_PART in others:
@@ -163,6 +163,15 @@ def _refuse_losses(
                 None,
                 cure,
             )
+
+
+def _alterations(was: Relation, now: Relation) -> str:
+    """Return the options of `alter` that make the columns of a relation those of another one."""
+    added = [*zip(now.columns, now.types, strict=True)][was.arity :]
+    is_longer = (was.columns, was.types) == (now.columns[: was.arity], now.types[: was.arity])
+    if not is_longer or not all(type_.nullable for _, type_ in added):
+        return "--program PROGRAM"
+    return " ".join(f"--add '{name}: {type_}'" for name, type_ in added)
 
 
 def _refuse_lost_copies(
