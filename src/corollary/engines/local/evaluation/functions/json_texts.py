@@ -1,14 +1,8 @@
-r"""Functions that look into texts of JSON, as Spark SQL does, which reads them with Jackson.
+"""Functions that look into texts of JSON, as Spark SQL does.
 
-A text is read up to the end of its first value; what follows does not matter. A string may stand in
-single quotes and have control characters. A value is a list, a tuple of pairs for an object, `str`,
-`bytes` for the text of a number, or `True`, `False` or `None`.
-
->>> read_json("{\"a\": [1.50, 'b']} x")
-(('a', [b'1.5', 'b']),)
+A number that is no integer is a `Fraction`; strings may have control characters.
 """
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -16,8 +10,14 @@ from enum import Enum, auto
 from functools import lru_cache
 from math import isfinite
 from typing import Any
-from unicodedata import category
 
+from corollary.core.functors.json_reading import (
+    DEPTH_MAX,
+    NoJsonError,
+    check_digits,
+    json_decoder,
+    read_json,
+)
 from corollary.core.values import is_encodable
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
 from corollary.engines.local.evaluation.functions.arrays import each_list
@@ -25,26 +25,9 @@ from corollary.engines.local.evaluation.functions.casts import show_float
 from corollary.engines.local.evaluation.functions.text_parts import each_row
 from corollary.engines.local.evaluation.text_functions import NoValueError
 
-DEPTH_MAX = 1000
-DIGITS_MAX = 1000
-NAME_MAX_CHARACTERS = 50_000
-"""What is deeper, or longer, is no JSON for Jackson."""
-
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_STRINGS = re.compile(r""" "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' """, re.DOTALL | re.VERBOSE)
-_INFINITE = re.compile(
-    r""" "(?:[^"\\]|\\.)*" | ([+-])(?:INF|Infinity)\b """, re.DOTALL | re.VERBOSE
-)
-_QUOTES = re.compile(r"""\\.|["]""", re.DOTALL)
-_IN_NAMES = frozenset({"Sc", "Pc", "Nd", "Nl", "Mn", "Mc", "Cf", "Lu", "Ll", "Lt", "Lm", "Lo"})
 SPECIAL = re.compile(r'["\\\x00-\x1f]')
 WIDE = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _LETTERS = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
-
-
-def _whole(digits: str) -> bytes:
-    _check_digits(digits)
-    return b"0" if digits == "-0" else digits.encode()
 
 
 class Fraction(bytes):
@@ -54,7 +37,7 @@ class Fraction(bytes):
 
 
 def _broken(digits: str) -> Fraction:
-    _check_digits(digits)
+    check_digits(digits)
     value = float(digits)
     text = show_float(value)
     found = Fraction((text if isfinite(value) else f'"{text}"').encode())
@@ -62,102 +45,7 @@ def _broken(digits: str) -> Fraction:
     return found
 
 
-def _check_digits(number: str) -> None:
-    if len(number) > DIGITS_MAX and sum(map(str.isdigit, number)) > DIGITS_MAX:
-        raise ValueError(number)
-
-
-def _object(pairs: list[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
-    if any(len(name) > NAME_MAX_CHARACTERS for name, _ in pairs):
-        raise ValueError(pairs)
-    return tuple(pairs)
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(word)
-
-
-_DECODER, _EXACT_DECODER = (
-    json.JSONDecoder(
-        object_pairs_hook=_object,
-        parse_int=_whole,
-        parse_float=_broken,
-        parse_constant=constant,
-        strict=strict,
-    )
-    for constant, strict in ((_no_constant, False), (_broken, True))
-)
-
-
-class NoJsonError(Exception):
-    """A text is no JSON."""
-
-
-def read_json(text: str, *, is_exact: bool = False) -> Any:
-    """Return the first value of a text.
-
-    Args:
-        text: it may go on after the value.
-        is_exact: whether numbers may be `NaN`, `-INF` and their like, and strings have no control
-            characters, as `from_json` has it.
-
-    Raises:
-        NoJsonError: the text does not begin with a value.
-    """
-    decoder = _EXACT_DECODER if is_exact else _DECODER
-    try:
-        return _scan(text, decoder)
-    except ValueError:
-        if "'" not in text and not (is_exact and "I" in text):
-            raise NoJsonError from None
-    try:
-        text = _STRINGS.sub(_double_quoted, text)
-        return _scan(_INFINITE.sub(_unsigned, text) if is_exact else text, decoder)
-    except ValueError:
-        raise NoJsonError from None
-
-
-def _unsigned(found: re.Match[str]) -> str:
-    """Return an infinite number as Python reads it; a string is itself."""
-    return f"{found[1].rstrip('+')}Infinity" if found[1] else found[0]
-
-
-def _scan(text: str, decoder: json.JSONDecoder) -> Any:
-    blanks = _BLANKS.match(text)
-    start = blanks.end() if blanks else 0
-    value, end = decoder.raw_decode(text, start)
-    if end < len(text) and not isinstance(value, str | list | tuple):
-        after = text[end]
-        if isinstance(value, bytes):
-            is_ended = after in " \t\r\n"
-        else:
-            is_ended = after < "0" or after in "]}" or after > "\uffff"
-            is_ended = is_ended or category(after) not in _IN_NAMES
-        if not is_ended:
-            raise ValueError(after)
-    if len(text) > 2 * DEPTH_MAX and _depth(value) > DEPTH_MAX:
-        raise ValueError(text)
-    return value
-
-
-def _depth(value: Any) -> int:
-    """Return how many lists and objects are inside each other."""
-    depth, inside = 0, [value]
-    while inside := [each for each in inside if isinstance(each, list | tuple)]:
-        depth += 1
-        inside = [
-            each if isinstance(owner, list) else each[1] for owner in inside for each in owner
-        ]
-    return depth
-
-
-def _double_quoted(found: re.Match[str]) -> str:
-    """Return a string as JSON has it."""
-
-    def change(part: re.Match[str]) -> str:
-        return "'" if part[0] == "\\'" else part[0] if part[0][0] == "\\" else '\\"'
-
-    return f'"{_QUOTES.sub(change, found[0][1:-1])}"'
+DECODER, EXACT_DECODER = (json_decoder(_broken, is_exact=each) for each in (False, True))
 
 
 def write_json(value: Any, special: re.Pattern[str]) -> str:
@@ -292,7 +180,7 @@ def _match(value: Any, path: Path, style: Style, found: list[str], special: Any)
 
 def _get(text: str, path: str) -> str | None:
     steps, found = read_path(path), list[str]()
-    if steps is None or not _match(read_json(text), steps, Style.RAW, found, WIDE):
+    if steps is None or not _match(read_json(text, DECODER), steps, Style.RAW, found, WIDE):
         return None
     return checked_text(" ".join(found))
 
@@ -305,7 +193,7 @@ def checked_text(text: str) -> str:
 
 
 def _fields(text: str, *names: str) -> list[str | None] | None:
-    pairs = read_json(text)
+    pairs = read_json(text, DECODER)
     if not isinstance(pairs, tuple):
         return None
     texts = {
@@ -317,12 +205,12 @@ def _fields(text: str, *names: str) -> list[str | None] | None:
 
 
 def _length(text: str) -> int | None:
-    value = read_json(text)
+    value = read_json(text, DECODER)
     return len(value) if isinstance(value, list) else None
 
 
 def _keys(text: str) -> list[str] | None:
-    value = read_json(text)
+    value = read_json(text, DECODER)
     if not isinstance(value, tuple):
         return None
     return [checked_text(name.encode(errors="replace").decode()) for name, _ in value]

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import arrow_type, to_stored_column
 from corollary.core.arrow_buffers import EPOCH, EPOCH_DAY, python_array
+from corollary.core.functors.json_reading import NoJsonError, read_json
 from corollary.core.spark_times import (
     BLANKS,
     read_day,
@@ -33,13 +34,12 @@ from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Ope
 from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.functions.casts import read_decimal, show_value
 from corollary.engines.local.evaluation.functions.json_texts import (
+    EXACT_DECODER,
     SPECIAL,
     WIDE,
     Fraction,
-    NoJsonError,
     checked_text,
     or_null,
-    read_json,
     write_json,
 )
 from corollary.engines.local.evaluation.functions.maps import KEY_TWICE
@@ -209,7 +209,7 @@ def _from_json(text: str, type_: Type, options: Mapping[str, Any]) -> Any:
         return None
     reader, found = _Reader(options), None
     try:
-        value = read_json(text, is_exact=True)
+        value = read_json(text, EXACT_DECODER)
         if type_.element is not None and type_.element.is_struct and isinstance(value, tuple):
             value = [value]
         found = reader.read(value, type_)
