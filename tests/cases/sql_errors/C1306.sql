@@ -56,6 +56,18 @@ select named_struct('a') from t
 
 select to_number(s, '9,') from t
 
+select to_char(k, 'S9S') from t
+
+select to_number(s, '999999999999999999999999999999999999999') from t
+
+select schema_of_json(s) from t
+
+select schema_of_json('{"a": 01}') from t
+
+select schema_of_json('1e5', map('prefersDecimal', 'true')) from t
+
+select schema_of_json('1', map('prefersDecimal', 'yes')) from t
+
 select try_to_number(s, s) from t
 
 select map(a) from t

@@ -72,7 +72,7 @@ select typeof(k), hash(k, s, null, d, m), xxhash64(f), hmac(s, X'61'), from_base
 
 select parse_url(s, 'HOST'), try_parse_url(s, 'QUERY', 'a') from t
 
-select to_number(s, '9'), try_to_number(s, 'S$0,999.99') from t
+select to_number(s, '9'), try_to_number(s, 'S$0,999.99'), to_number(s, null), to_char(k, 'S9'), to_varchar(f, '9.9'), to_char(s, '9'), to_char(null, '9'), to_char(k, null), to_char(d, 'yyyy'), schema_of_json('[1]') from t
 
 select transform(array(k), x -> x + k), transform(array(s), (x, i) -> concat(x, i)), filter(array(k), x -> x > 1), exists(array(k), x -> x > 1), forall(array(k), x -> x > 1), zip_with(array(k), array(s), (x, y) -> y), aggregate(array(k), 0L, (acc, x) -> acc + x, acc -> acc / 2), reduce(array(s), '', (acc, x) -> concat(acc, x)), array_sort(array(s), (x, y) -> length(x) - length(y)) from t
 

@@ -7,6 +7,8 @@ A function that says the kinds of its parameters is tested with columns of these
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 
 import corollary
 from corollary.core.types import Kind
+from corollary.frontends.sql.binder.functions.json_schema import infer_schema
 from corollary.frontends.sql.binder.functions.table import (
     INTERNAL,
     find_function,
@@ -84,6 +87,7 @@ CALLS = [
         for name in ("", "try_")
         for each in ("S99.99", "99,999,999,999PR", "000", "9G999D00MI")
     ),
+    *(f"to_char({x}, '{each}')" for x in "ilxphs" for each in ("S999,999.99", "$09D9PR", ".9MI")),
     *("to_json(array(i, NULL, j))", "to_json(array(array(p, q)))"),
     "to_json(named_struct('a', s, 'b', i, 'c', p, 'd', a, 'e', d, 'f', v, 'g', array(t, u)))",
     *(f"regexp_extract_all(s, '{each})" for each in ("([a-z])(.)?', 2", "[a-z]+', 0", "(b)'")),
@@ -344,6 +348,101 @@ def test_values_from_json(spark: Any) -> None:
         plain = [(str(one), str(other).replace("-0.0", "0.0")) for one, other in pairs]
         wrong += [(text, *pair) for pair in plain if pair[0].replace("-0.0", "0.0") != pair[1]]
     assert wrong == []
+
+
+def random_number_format(dice: random.Random) -> str:
+    groups = [
+        "".join(dice.choices("099", k=dice.randint(1, 3))) for _ in range(dice.choice((1, 1, 2, 3)))
+    ]
+    whole = dice.choice((",", "G")).join(groups)
+    fraction = dice.choice((".", "D", "")) and "." + "0" * dice.randint(0, 4)
+    sign, end = dice.choice(
+        [(one, other) for one in SIGNS[:3] for other in SIGNS if not one or one != other]
+    )
+    return f"{sign}{dice.choice(('', '', '$'))}{whole}{fraction}{end}"
+
+
+SIGNS = ("", "S", "MI", "PR")
+
+
+def test_formats_of_numbers(spark: Any) -> None:
+    dice = random.Random(seed_of_run())
+    forms = [random_number_format(dice) for _ in range(examples(30, 300))]
+    texts = [
+        "".join(dice.choices(*zip(*PARTS.items(), strict=True), k=dice.randint(1, 9)))
+        for _ in range(200)
+    ]
+    numbers = [str(round(dice.gauss(0, 10 ** dice.randint(-3, 6)), 4)) for _ in texts]
+    numbers[:5] = ["0", "-0.01", "1000", "-1", "0.5"]
+    kinds = ("n", "CAST(n AS DECIMAL(14, 4))", "CAST(n AS DOUBLE)", "CAST(n AS FLOAT) / 1024")
+    points = [
+        f"{sign}.{'0' * digits}{end}"
+        for sign in ("", "S$", "MI")
+        for digits in (1, 3)
+        for end in SIGNS
+        if not sign or end not in sign
+    ]
+    calls = [
+        *(f"to_char({kind}, '{each}')" for each in forms + points for kind in kinds),
+        *(f"to_varchar(CAST(CAST(n AS DOUBLE) AS INT), '{each}')" for each in forms),
+        *(f"CAST(try_to_number(t, '{each}') AS STRING)" for each in forms),
+        *(f"CAST(try_to_number(to_char(n, '{each}'), '{each}') AS STRING)" for each in forms),
+    ]
+    rows = pa.table([range(len(texts)), texts, numbers], ["id", "t", "n"])
+    named = ", ".join(f"{each} AS c{at}" for at, each in enumerate(calls))
+    here, there = answers_of_both(spark, rows, f"SELECT {named} FROM texts ORDER BY id")
+    assert [
+        (call, text, number, one, other)
+        for text, number, ones, others in zip(texts, numbers, here, there, strict=True)
+        for call, one, other in zip(calls, ones, others, strict=True)
+        if one != other
+    ] == []
+
+
+PARTS = {"1": 9, "20": 3, "345": 2, ",": 4, ".": 3, " ": 2} | dict.fromkeys("-+$<>", 1)
+
+
+def test_schemas_of_json(spark: Any) -> None:
+    dice = random.Random(seed_of_run())
+    makers = (
+        random_document,
+        random_record,
+        lambda dice: f"[{random_record(dice)},{random_record(dice)}]",
+    )
+    texts = [dice.choice(makers)(dice) for _ in range(examples(300, 5000))]
+    schemas, refused = dict[str, str](), list[str]()
+    for each in texts:
+        try:
+            schemas[each] = infer_schema(each, {})
+        except ValueError:
+            refused.append(each)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    session = edge_session(spark)
+    there = dict[str, str]()
+    for each in batched(schemas, 100):
+        calls = ", ".join(
+            f"schema_of_json({literal(text)}) AS c{at}" for at, text in enumerate(each)
+        )
+        there.update(zip(each, session.sql(f"SELECT {calls}").collect()[0], strict=True))
+    assert {
+        text: (schemas[text], there[text]) for text in there if schemas[text] != there[text]
+    } == {}
+    for each in refused[:30]:
+        with pytest.raises((Py4JJavaError, PySparkException)):
+            session.sql(f"SELECT schema_of_json({literal(each)})").collect()
+
+
+def literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def batched(values: Iterable[str], size: int) -> Iterator[tuple[str, ...]]:
+    rest = iter(values)
+    while each := tuple(islice(rest, size)):
+        yield each
 
 
 def frozen(row: tuple[Any, ...]) -> tuple[Any, ...]:

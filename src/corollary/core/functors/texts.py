@@ -319,6 +319,12 @@ def more_texts() -> Iterable[FunctorSpec]:
         is_fallible=True,
     )
     yield _define(
+        "format_decimal(x: decimal, format: symbol) -> symbol",
+        'in a format of Spark such as `"S$9,999.99"`, a literal; with `#` for digits if it does not'
+        " fit",
+        is_fallible=True,
+    )
+    yield _define(
         "conv(s: symbol, base: number, to: number) -> symbol",
         "the digits at the start, in a base from 2 to 36, in another base: 64 bits without a sign,"
         ' with one in a base below 0; `""` for other bases and no text',

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import bool_values, fixed_values
+from corollary.core.functors.number_formats import read_number_format
 from corollary.core.types import Type
 from corollary.core.values import is_encodable
 from corollary.engines.local.evaluation.arithmetic import (
@@ -403,6 +404,18 @@ def _format_number(operands: list[Operand], type_: Type) -> Result:
     return each_row(show)(operands, type_)
 
 
+def _format_decimal(operands: list[Operand], type_: Type) -> Result:
+    (_, source), _ = operands
+
+    def show(value: Any, written: str) -> str:
+        form = read_number_format(written)
+        if form is None:
+            raise NoValueError(FAILED_CONVERSION)
+        return form.write(int(value), source.scale)
+
+    return each_row(show)(operands, type_)
+
+
 _DIGITS_OF_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _BASE32 = {
     each: at
@@ -505,6 +518,7 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "substring_index": each_row(_substring_index),
     "regexp_instr": each_row(_regexp_instr),
     "format_number": _format_number,
+    "format_decimal": _format_decimal,
     "conv": each_row(_convert_base),
     "parse_url": each_row(part_of_url),
     "from_base32": each_row(_from_base32),

@@ -1,4 +1,4 @@
-"""`from_json` and `to_json`; their types, patterns and other options are literals."""
+"""`from_json`, `to_json` and `schema_of_json`; types, patterns and other options are literals."""
 
 import json
 from dataclasses import replace
@@ -9,6 +9,7 @@ from corollary.core.functors.texts import FROM_JSON
 from corollary.core.types import SYMBOL, TYPE_SPECS, Type
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction, fitted, literal_text
+from corollary.frontends.sql.binder.functions.json_schema import SCHEMA_OPTIONS, infer_schema
 from corollary.frontends.sql.binder.functions.time_functions import read_formats, time_formats
 from corollary.frontends.sql.binder.values.common_types import call
 from corollary.frontends.sql.binder.values.operators import Site
@@ -138,8 +139,27 @@ def _check_written(type_: Type, site: Site) -> None:
         _check_written(each, site)
 
 
+def _schema_of_json(arguments: list[Expression], site: Site) -> Expression:
+    """`schema_of_json(text, options)`, a text that is known when the view is read."""
+    given = _options(arguments, 1, ("mode", *SCHEMA_OPTIONS), site)
+    given.pop("mode", None)
+    for name, value in given.items():
+        if value.lower() not in ("true", "false"):
+            message = f"The option `{name}` of `{site.name}` is true or false, and not `{value}`."
+            raise site.error("C1306", message, f"write `map('{name}', 'true')`")
+    options = {name: value.lower() == "true" for name, value in given.items()}
+    text = literal_text(arguments[0], site)
+    try:
+        found = infer_schema(text, options)
+    except ValueError as error:
+        message = f"The text of `{site.name}` cannot be read. {error}."
+        raise site.error("C1306", message, """write one such as '{"a": 1}'""") from None
+    return ConstantValue(found, SYMBOL, site.span)
+
+
 JSON_FUNCTIONS: dict[str, SqlFunction] = {
     "from_json": SqlFunction(2, 3, _from_json),
     "to_json": SqlFunction(1, 2, _to_json),
+    "schema_of_json": SqlFunction(1, 2, _schema_of_json),
 }
 """The functions of JSON that are more than a functor, by their names in Spark."""

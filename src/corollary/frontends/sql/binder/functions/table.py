@@ -103,7 +103,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "collate": ("compares texts as a language does", "compare `lower(x)`, or keep a sort key"),
     "collect_union": ("would be a set of elements", "use `collect_set` of an `explode`"),
     "counter_diff": ("is a difference to the row before", "use `x - lag(x) OVER (…)`"),
-    "schema_of_json": ("is a text that says a type", "write it: `from_json(s, 'a INT')`"),
     "measure": ("is of metric views, which are not known here", "write the aggregate"),
     "sentences": ("depends on a language", "use `split`"),
     "window_time": ("names a window by its end", "use `window.end - INTERVAL 0.000001 SECONDS`"),

@@ -1,18 +1,20 @@
 """Functions on text; where an argument is binary, those on binary values that have their names."""
 
-import re
 from dataclasses import replace
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
+from corollary.core.functors.number_formats import NumberFormat, read_number_format
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
 from corollary.core.functors.texts import HMAC_ALGORITHMS
 from corollary.core.types import (
     BINARY,
     BOOL,
     DECIMAL_MAX_DIGITS,
+    FLOAT,
+    FLOAT32,
     NUMBER,
+    SQL_NUMERIC,
     SYMBOL,
-    Type,
     array_of,
     decimal,
 )
@@ -27,14 +29,16 @@ from corollary.frontends.sql.binder.functions.arguments import (
     literal_text,
     with_default,
 )
-from corollary.frontends.sql.binder.values.common_types import call, integer, is_untyped
-from corollary.frontends.sql.binder.values.conversions import cast, convert
+from corollary.frontends.sql.binder.functions.time_functions import time_to_char
+from corollary.frontends.sql.binder.values.common_types import call, decimal_of, integer, is_untyped
+from corollary.frontends.sql.binder.values.conversions import cast, convert, to_decimal
 from corollary.frontends.sql.binder.values.operators import (
     Site,
     attempt,
     choose,
     compare,
     connect,
+    unfit,
 )
 from corollary.frontends.sql.query_tree import ConstantValue, Expression, FunctionCall
 
@@ -170,11 +174,6 @@ def _mask(arguments: list[Expression], site: Site) -> Expression:
     return call("mask", (fitted(arguments[0], TEXT, site), *written), SYMBOL, site.span)
 
 
-_NUMBER_FORMAT = re.compile(
-    r"(?P<sign>S|MI)?(?P<money>\$)?(?P<whole>[09]+(?:[,G][09]+)*)"
-    r"(?P<point>[.D](?P<fraction>[09]*))?(?P<end>S|MI|PR)?",
-    re.IGNORECASE,
-)
 _SIGNS = {"S": "[+-]?", "MI": "-?"}
 _BLANKS = (
     r"[\t-\r\x{1c}-\x{20}\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}"
@@ -182,53 +181,66 @@ _BLANKS = (
 )
 
 
-def _number_pattern(form: str, site: Site) -> tuple[str, Type]:
-    """Return the pattern of the texts in a format of numbers, and the type of these."""
-    found = _NUMBER_FORMAT.fullmatch(form)
-    sign, end = ((found[each] or "").upper() for each in ("sign", "end")) if found else ("", "")
-    if found is None or (end and (sign or (found["money"] and end != "PR"))):
-        message = f"`{form}` is not a format of numbers that is known here."
+def _number_format(arguments: list[Expression], site: Site) -> tuple[str, NumberFormat] | None:
+    """Return the format of numbers that is the second argument; None for NULL."""
+    if isinstance(arguments[1], ConstantValue) and arguments[1].value is None:
+        return None
+    text = literal_text(arguments[1], site)
+    found = read_number_format(text)
+    if found is None:
+        message = f"`{text}` is not a format of numbers."
         raise site.error("C1306", message, "write one such as 'S9,999.99', '999PR' or '$99.9'")
-    *groups, last = re.split("[,G]", found["whole"].upper())
-    scale = len(found["fraction"] or "")
-    digits = scale + sum(map(len, (*groups, last)))
-    if digits > DECIMAL_MAX_DIGITS:
-        message = f"`{form}` has more than {DECIMAL_MAX_DIGITS} digits."
-        raise site.error("C1306", message, "write fewer of them")
+    return text, found
+
+
+def _number_pattern(form: NumberFormat) -> str:
+    """Return the pattern of the texts in a format; blanks may be before and after digits."""
     core, is_whole = "", False
-    for group in groups:  # may be left out, unless it or one before has all of its digits
+    for group in form.groups[:-1]:  # may be left out, unless it or one before has all its digits
         is_whole |= group[0] == "0"
-        core = f"(?:{core}{_digits(group)},)" + ("" if is_whole else "?")
-    core = (r"\$" if found["money"] else "") + core + _digits(last)
-    core += f"(?:[.][0-9]{{0,{scale}}})?" if found["point"] else ""
-    type_ = decimal(digits, scale)
-    if end == "PR":
-        return f"^(?:{core}|<{core}>)$", type_
-    return f"^{_SIGNS.get(sign, '')}{core}{_SIGNS.get(end, '')}$", type_
+        core = f"(?:{core}{_digits(group)}{_BLANKS}*,)" + ("" if is_whole else "?")
+    fraction = f"{_digits('9' * form.scale)}{_BLANKS}*" if form.scale else ""
+    if form.groups:
+        core += f"{_digits(form.groups[-1])}{_BLANKS}*"
+        core += f"(?:[.]{fraction})?" if form.has_point else ""
+    else:
+        core = f"[.]?{fraction}"
+    core = _SIGNS.get(form.sign, "") + (r"\$" if form.has_money else "") + core
+    return f"^(?:{core}|<{core}>)$" if form.end == "PR" else f"^{core}{_SIGNS.get(form.end, '')}$"
 
 
 def _digits(group: str) -> str:
-    return f"[0-9]{{{'' if group[0] == '0' else '0,'}{len(group)}}}"
+    return f"(?:{_BLANKS}*[0-9]){{{'' if group[0] == '0' else '0,'}{len(group)}}}"
 
 
 _NUMBER_TEXT = expressions_of(
     {
-        "text(s: symbol, pattern: symbol)": """
+        "text(s: symbol, pattern: symbol, other: symbol)": """
             if("and"(rlike(s, pattern), rlike(s, '[0-9]')),
-            cat(if(rlike(s, '[<-]'), '-', ''), regexp_replace(s, '[,$+<>-]', '')), 'no number')"""
+            cat(if(rlike(s, '^[^<-]*[<-][^<-]*$'), '-', ''), regexp_replace(s, other, '')),
+            'no number')"""
     }
 )["text"]
 """The text of a number that is written in a pattern; another one is converted to none."""
 
 
 def _to_number(is_try: bool) -> SqlFunction:
-    """Return `to_number(text, format)`; blanks in the text do not matter."""
+    """Return `to_number(text, format)`."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        pattern, type_ = _number_pattern(literal_text(arguments[1], site), site)
-        blanks, empty = ConstantValue(_BLANKS, SYMBOL), ConstantValue("", SYMBOL)
-        text = call("regexp_replace", (fitted(arguments[0], TEXT, site), blanks, empty), SYMBOL)
-        found = cast(_NUMBER_TEXT.build([text, ConstantValue(pattern, SYMBOL)], site), type_, 64)
+        given = _number_format(arguments, site)
+        text = fitted(arguments[0], TEXT, site)
+        if given is None:
+            return ConstantValue(None, decimal(10, 0).with_null(True), site.span)
+        written, form = given
+        digits = form.whole_digits + form.scale
+        if digits > DECIMAL_MAX_DIGITS:
+            message = f"`{written}` has more than {DECIMAL_MAX_DIGITS} digits."
+            raise site.error("C1306", message, "write fewer of them")
+        patterns = (_number_pattern(form), f"[,$+<>-]|{_BLANKS}")
+        type_ = decimal(digits, form.scale)
+        values = [text, *(ConstantValue(each, SYMBOL) for each in patterns)]
+        found = cast(_NUMBER_TEXT.build(values, site), type_, 64)
         assert found is not None
         is_null = FunctionCall("is_null", (text,), BOOL, site.span)
         nothing = ConstantValue(None, type_.with_null(True))
@@ -236,6 +248,31 @@ def _to_number(is_try: bool) -> SqlFunction:
         return attempt(found, arguments[:1], site) if is_try else found
 
     return SqlFunction(2, 2, build)
+
+
+_IMPLICIT = {FLOAT32.logical_kind: decimal(14, 7), FLOAT.logical_kind: decimal(30, 15)}
+"""The decimals that floats are taken for."""
+
+
+def _number_to_char(arguments: list[Expression], site: Site) -> Expression:
+    """`to_char(number, format)`; a text is a number, too."""
+    value, given = arguments[0], _number_format(arguments, site)
+    if given is None or is_untyped(value):
+        return ConstantValue(None, SYMBOL.with_null(True), site.span)
+    if value.type.is_symbol or value.type.logical_kind in _IMPLICIT:
+        found = cast(value, _IMPLICIT.get(value.type.logical_kind, decimal(38, 18)), 64)
+        assert found is not None
+    elif value.type.logical_kind in SQL_NUMERIC:
+        found = to_decimal(value, decimal_of(value).scale, decimal_of(value).precision)
+    else:
+        raise unfit(site, value, NUMBER)
+    return call("format_decimal", (found, ConstantValue(given[0], SYMBOL)), SYMBOL, site.span)
+
+
+def _to_char(arguments: list[Expression], site: Site) -> Expression:
+    """`to_char(x, format)`, also called `to_varchar`."""
+    build = time_to_char if arguments[0].type.is_time else _number_to_char
+    return build(arguments, site)
 
 
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
@@ -291,6 +328,7 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "mask": SqlFunction(1, 5, _mask),
     "to_number": _to_number(is_try=False),
     "try_to_number": _to_number(is_try=True),
+    **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _to_char)),
 }
 """The functions on text, by their names in Spark."""
 
@@ -346,7 +384,7 @@ _WRITTEN_BYTES = {"BASE64": "to_base64", "HEX": "to_hex", "UTF-8": "from_utf8"}
 
 def _bytes_to_char(arguments: list[Expression], site: Site) -> Expression:
     """`to_char(bytes, format)`, also called `to_varchar`."""
-    functor = _WRITTEN_BYTES.get(literal_text(arguments[1], site).upper())
+    functor = _WRITTEN_BYTES.get(literal_text(arguments[1], site).strip().upper())
     if functor is None:
         message = f"`{site.name}` of binary values has no such format."
         raise site.error("C1306", message, "write `'base64'`, `'hex'` or `'utf-8'`")

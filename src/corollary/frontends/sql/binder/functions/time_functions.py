@@ -12,7 +12,6 @@ from corollary.core.types import (
     DURATION,
     MONTHS,
     NUMBER,
-    NUMERIC,
     SYMBOL,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -232,10 +231,8 @@ def _read(text: Expression, pattern: str, result: Type, site: Site) -> Expressio
     return call("to_date", (found,), DATE, site.span) if result.is_date else found
 
 
-def _format(arguments: list[Expression], site: Site) -> Expression:
-    if arguments[0].type.logical_kind in NUMERIC:
-        message = f"`{site.name}` of numbers is refused: Spark moves signs and blanks around."
-        raise site.error("C1311", message, "use `format_number`, or `lpad` of a text")
+def time_to_char(arguments: list[Expression], site: Site) -> Expression:
+    """`date_format(time, format)`."""
     pattern = time_formats(literal_text(arguments[1], site), site)[0]
     value = fitted(arguments[0], TIME, site)
     return call("format_time", (value, ConstantValue(pattern, SYMBOL)), SYMBOL, site.span)
@@ -335,7 +332,7 @@ def _from_unixtime(arguments: list[Expression], site: Site) -> Expression:
     count = fitted(arguments[0], WHOLE, site)
     moment = call("add_seconds", (ConstantValue(EPOCH, TIMESTAMP), count), TIMESTAMP, site.span)
     default = ConstantValue("yyyy-MM-dd HH:mm:ss", SYMBOL)
-    return _format([moment, *arguments[1:], default][:2], site)
+    return time_to_char([moment, *arguments[1:], default][:2], site)
 
 
 def tried(function: SqlFunction) -> SqlFunction:
@@ -457,12 +454,11 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
     "date_trunc": SqlFunction(2, 2, _truncated_moment),
     "date_part": SqlFunction(2, 2, _date_part),
     "datepart": SqlFunction(2, 2, _date_part),
-    "date_format": SqlFunction(2, 2, _format),
+    "date_format": SqlFunction(2, 2, time_to_char),
     "to_date": to_time(DATE),
     **dict.fromkeys(("to_timestamp", "to_timestamp_ltz"), to_time(TIMESTAMP)),
     "try_to_date": tried(to_time(DATE)),
     "try_to_timestamp": tried(to_time(TIMESTAMP)),
-    **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _format)),
     **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), MAKE_TIMESTAMP),
     **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), tried(MAKE_TIMESTAMP)),
     "to_timestamp_ntz": SqlFunction(1, 2, _to_local),
