@@ -41,7 +41,15 @@ CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY «window(at, '1 hou
 
 CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY window(at, '1 hour'), «window(at, '1 day');
 
-CREATE VIEW v AS SELECT COUNT(*) AS c FROM item GROUP BY «session_window(at, '1 hour');
+CREATE VIEW v AS SELECT COUNT(*) AS c FROM item GROUP BY «session_window(at, '1 month');
+
+CREATE VIEW v AS SELECT COUNT(*) AS c FROM item GROUP BY «session_window(at, concat(qty, ' days'));
+
+CREATE VIEW v AS SELECT id, «session_window(at, '1 hour').start AS x FROM item;
+
+CREATE VIEW v AS SELECT qty, COUNT(*) AS c FROM item GROUP BY ROLLUP(qty, «session_window(at, '1 hour'));
+
+CREATE VIEW v AS SELECT COUNT(*) AS c FROM item GROUP BY session_window(at, '1 hour'), «window(at, '1 day');
 
 -- what is approximate, where there is something exact
 CREATE VIEW v AS SELECT a, «approx_percentile(b, 0.5) AS x FROM u GROUP BY a;

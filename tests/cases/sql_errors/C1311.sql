@@ -18,7 +18,7 @@ select current_user()
 
 select xpath_string(s, 'a') from t
 
-select printf('%d', k) from t
+select printf('%tY', ts) from t
 
 select hash(map(k, s)) from t
 

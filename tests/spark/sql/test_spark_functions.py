@@ -128,6 +128,22 @@ CALLS = [
     ),
     *(f"timestampdiff({unit}, v, w)" for unit in UNITS),
     *(f"timestampadd({unit}, i % 50, v)" for unit in UNITS),
+    *(
+        f"format_string('%{flags}{each}', {x})"
+        for x, forms, letters in (
+            ("x", ("", "(,.2", "+025.0", "-12.1", " 09", "#.0"), "f"),
+            ("x", ("", "(.2", "+025.10", "-12.1", "#.0"), "eE"),
+            ("x", ("", "(,.2", "+025.0", "-12.10"), "gG"),
+            ("h", ("", ".12"), "feg"),
+            ("l", ("", "(,", "+025", "-12", " 09"), "d"),
+            *(("CAST(i AS INT)", ("", "#", "012", "-#4"), letters) for letters in ("x", "X", "o")),
+            *((value, ("", "8", "-8.3"), "sSbB") for value in ("s", "l", "i = j")),
+            *((value, ("", "25", "-8.3"), "s") for value in ("p", "h")),
+        )
+        for flags in forms
+        for each in letters
+    ),
+    *("format_string('%c', CAST(i AS INT))", "printf('%2$s%%%1$-5s%<s %s%n', s, i)"),
     *("concat_ws('-', s, t)", "replace(s, t)", "lpad(s, 5, t)", "rpad(s, 5, t)"),
 ]
 LAMBDAS = (

@@ -29,6 +29,7 @@ MAINTAINED = [
     *("intervals-span_totals", "intervals-moved_spans"),
     *("statistics-spread_of_copies", "statistics-pairs", "statistics-ends_of_join"),
     *("window_frames-without_nulls", "window_frames-near_items"),
+    *("sessions-sessions", "sessions-sessions_of_keys"),
 ]
 RECURSIVE = [
     *("organisation-levels", "parts-needed", "reachability-open_ways", "reachability-non_linear"),

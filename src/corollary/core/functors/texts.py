@@ -325,6 +325,12 @@ def more_texts() -> Iterable[FunctorSpec]:
         is_fallible=True,
     )
     yield _define(
+        "format_value(x: number|float|decimal|symbol, form: symbol, bits: number) -> symbol",
+        "as one conversion of Java's formats writes it, a literal such as `%08.2f`; an integer has"
+        " so many bits",
+        is_fallible=True,
+    )
+    yield _define(
         "conv(s: symbol, base: number, to: number) -> symbol",
         "the digits at the start, in a base from 2 to 36, in another base: 64 bits without a sign,"
         ' with one in a base below 0; `""` for other bases and no text',

@@ -18,6 +18,11 @@ from corollary.frontends.sql.binder.generators import without_generators
 from corollary.frontends.sql.binder.names import fields_of, near_names, qualifier_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.session_windows import (
+    BoundSession,
+    bind_session,
+    over_session,
+)
 from corollary.frontends.sql.binder.sources import QueryReader, SourceBinder
 from corollary.frontends.sql.binder.time_windows import without_time_windows
 from corollary.frontends.sql.binder.values.common_types import column_type, integer
@@ -259,20 +264,31 @@ def bind_select(
     read_query: QueryReader,
 ) -> BoundSelect:
     """Return a block; `around` is its scope before its sources are known."""
-    node, order = without_time_windows(node, order, session)
+    node, order, sessions = without_time_windows(node, order, session)
     node = without_generators(node, session)
     session.check(node, *CLAUSES, *PLACING, "hint")
     source, scope = SourceBinder(session, around, read_query).bind_from(node)
-    return _SelectBinder(node, session, scope).bind(source, order)
+    bound = None
+    if sessions is not None:
+        context = ExpressionBinder(session, scope, "GROUP BY")
+        bound, scope = bind_session(sessions, context)
+    return _SelectBinder(node, session, scope, bound).bind(source, order)
 
 
 class _SelectBinder:
     """Binds the clauses of a block after its FROM."""
 
-    def __init__(self, node: exp.Select, session: BindingSession, scope: Scope) -> None:
+    def __init__(
+        self,
+        node: exp.Select,
+        session: BindingSession,
+        scope: Scope,
+        time_session: BoundSession | None,
+    ) -> None:
         self.node = node
         self.session = session
         self.scope = scope
+        self.time_session = time_session
         self.items: list[exp.Expr] = list(node.expressions)
         aliases = [
             (item.alias, item.this) if isinstance(item, exp.Alias) else ("", item)
@@ -319,6 +335,8 @@ class _SelectBinder:
             is_distinct,
             self.session.span(self.node),
         )
+        if self.time_session is not None:
+            select = over_session(select, self.time_session, self.session)
         if qualify is not None:
             if not has_window((qualify, tuple(each for _, each in columns))):
                 message = "QUALIFY needs a window function, here or in the SELECT."

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import re2
 
 from corollary.core.arrow_buffers import bool_values, fixed_values
+from corollary.core.functors.java_formats import show_formatted
 from corollary.core.functors.number_formats import read_number_format
 from corollary.core.types import Type
 from corollary.core.values import is_encodable
@@ -416,6 +417,25 @@ def _format_decimal(operands: list[Operand], type_: Type) -> Result:
     return each_row(show)(operands, type_)
 
 
+def _format_value(operands: list[Operand], type_: Type) -> Result:
+    source = operands[0][1]
+
+    def show(value: Any, form: str, bits: int) -> str:
+        if source.is_decimal:
+            value = Decimal(int(value)).scaleb(-source.scale, _WIDE)
+        elif source.is_float:
+            value = float(value)
+        elif source.is_number:
+            value = int(value)
+        try:
+            found = show_formatted(value, form, int(bits))
+        except (ValueError, OverflowError):
+            raise NoValueError(FAILED_CONVERSION) from None
+        return found
+
+    return each_row(show)(operands, type_)
+
+
 _DIGITS_OF_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _BASE32 = {
     each: at
@@ -519,6 +539,7 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "regexp_instr": each_row(_regexp_instr),
     "format_number": _format_number,
     "format_decimal": _format_decimal,
+    "format_value": _format_value,
     "conv": each_row(_convert_base),
     "parse_url": each_row(part_of_url),
     "from_base32": each_row(_from_base32),

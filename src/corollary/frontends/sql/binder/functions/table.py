@@ -57,10 +57,6 @@ _FAILING = (
 )
 _BITMAPS = ("makes a map of 4096 bytes for each group", "use `count(DISTINCT x)`")
 _VARIANT = ("would be a VARIANT, which cannot be compared", "keep a column for each part")
-_FORMATTED = (
-    "formats as Java does, which rounds in its own way",
-    "use `concat`, `lpad`, `format_number`",
-)
 _APPROXIMATE = ("is approximate", "use `count(DISTINCT x)`")
 _QUANTILE = ("is approximate", "use `percentile(x, 0.5)`")
 _SKETCH = ("is an approximation", "use `count(DISTINCT x)`, `percentile(x, p)` or `GROUP BY x`")
@@ -70,10 +66,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id"), _RANDOM),
     **dict.fromkeys(
         ("now", "current_timestamp", "localtimestamp", "current_time", "localtime"), _CLOCK
-    ),
-    "session_window": (
-        "has no bound that one row tells",
-        "number the sessions by a sum over `lag(t)`, as docs/sql.md shows, and group by them",
     ),
     "approx_count_distinct": _APPROXIMATE,
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _QUANTILE),
@@ -96,7 +88,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("parse_json", "try_parse_json", "to_variant_object"), _VARIANT),
     **dict.fromkeys(("is_variant_null", "is_valid_variant"), _VARIANT),
     **dict.fromkeys(("schema_of_variant", "schema_of_variant_agg"), _VARIANT),
-    **dict.fromkeys(("format_string", "printf"), _FORMATTED),
     **dict.fromkeys(("make_interval", "try_make_interval"), _MIXED),
     **dict.fromkeys(("assert_true", "raise_error"), _FAILING),
     **dict.fromkeys(("bitmap_construct_agg", "bitmap_or_agg", "bitmap_and_agg"), _BITMAPS),

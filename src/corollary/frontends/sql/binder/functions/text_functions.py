@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from corollary.core.functors.catalog import FUNCTORS, result_type
+from corollary.core.functors.java_formats import FormatPart, read_format
 from corollary.core.functors.number_formats import NumberFormat, read_number_format
 from corollary.core.functors.spec import BYTES, TEXT, WHOLE
 from corollary.core.functors.texts import HMAC_ALGORITHMS
@@ -30,7 +31,14 @@ from corollary.frontends.sql.binder.functions.arguments import (
     with_default,
 )
 from corollary.frontends.sql.binder.functions.time_functions import time_to_char
-from corollary.frontends.sql.binder.values.common_types import call, decimal_of, integer, is_untyped
+from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.values.common_types import (
+    bits_of,
+    call,
+    decimal_of,
+    integer,
+    is_untyped,
+)
 from corollary.frontends.sql.binder.values.conversions import cast, convert, to_decimal
 from corollary.frontends.sql.binder.values.operators import (
     Site,
@@ -275,6 +283,66 @@ def _to_char(arguments: list[Expression], site: Site) -> Expression:
     return build(arguments, site)
 
 
+def _format(arguments: list[Expression], site: Site) -> Expression:
+    """`format_string(format, …)`: a text of its parts; a null is written as `null`."""
+    if is_untyped(arguments[0]):
+        return ConstantValue(None, SYMBOL.with_null(True), site.span)
+    form, *values = literal_text(arguments[0], site), *arguments[1:]
+    try:
+        parts = list(read_format(form))
+    except ValueError as error:
+        message = f"`{error}` is not a conversion that is known here."
+        note = "there are %s, %b, %d, %x, %o, %c, %e, %f and %g with the flags that Java takes"
+        raise site.error("C1311", message, f"{note}; write dates by `date_format`") from None
+    found: list[Expression] = [ConstantValue("", SYMBOL)]
+    for part in parts:
+        if isinstance(part, str):
+            found.append(ConstantValue(part, SYMBOL))
+            continue
+        assert part.argument is not None
+        if part.argument >= len(values):
+            message = f"`{part.text}` has no argument."
+            raise site.error("C1306", message, "write a value for each conversion")
+        found.append(_converted(part, values[part.argument], site))
+    return call("cat", tuple(found), SYMBOL, site.span)
+
+
+def _converted(part: FormatPart, value: Expression, site: Site) -> Expression:
+    nothing = ConstantValue(part.show_text("false" if part.letter == "b" else "null"), SYMBOL)
+    if is_untyped(value):
+        return nothing
+    type_, letter = value.type, part.letter
+    is_float = type_.is_float or type_.is_float32
+    wanted = {"s": "numbers, texts and booleans", "b": "values", "c": "integers up to 32 bits"}
+    is_plain = type_.is_number or is_float or type_.is_decimal or type_.is_symbol or type_.is_bool
+    is_fit = {
+        "s": is_plain and not type_.is_interval and not type_.members,
+        "b": True,
+        "c": type_.is_number and bits_of(value) <= 32,
+        **dict.fromkeys("dxo", type_.is_number),
+        **dict.fromkeys("efg", is_float),
+    }
+    if not is_fit[letter]:
+        takes = wanted.get(letter, "integers" if letter in "dxo" else "DOUBLE and FLOAT")
+        message = f"`{part.text}` takes {takes}, not {type_name(type_)}."
+        raise site.error("C1308", message, "cast it, as in `CAST(x AS STRING)` for `%s`")
+    if letter == "b" and not type_.is_bool:
+        is_null = FunctionCall("is_null", (value,), BOOL, site.span)
+        there = ConstantValue(part.show_text("true"), SYMBOL)
+        return choose([(is_null, nothing)], there, SYMBOL, site.span)
+    if letter in "efg":
+        value = convert(value, FLOAT)
+    bits = integer(bits_of(value) if type_.is_number else 64)
+    if letter in "sb" and not type_.is_decimal:
+        value = convert(value, SYMBOL) if type_.is_symbol else cast(value, SYMBOL, 64) or value
+    shown = value
+    if part.text != "%s" or type_.is_decimal:
+        shown = call("format_value", (value, ConstantValue(part.text, SYMBOL), bits), SYMBOL)
+    if not type_.nullable:
+        return shown
+    return FunctionCall("coalesce", (shown, nothing), SYMBOL, site.span)
+
+
 TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     **expressions_of(
         {
@@ -326,6 +394,7 @@ TEXT_FUNCTIONS: dict[str, SqlFunction] = {
     "concat_ws": SqlFunction(1, MANY, _concat_with),
     "elt": SqlFunction(2, MANY, _chosen),
     "mask": SqlFunction(1, 5, _mask),
+    **dict.fromkeys(("format_string", "printf"), SqlFunction(1, MANY, _format)),
     "to_number": _to_number(is_try=False),
     "try_to_number": _to_number(is_try=True),
     **dict.fromkeys(("to_char", "to_varchar"), SqlFunction(2, 2, _to_char)),

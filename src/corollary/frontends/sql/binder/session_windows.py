@@ -1,0 +1,174 @@
+"""Sessions: `GROUP BY k, session_window(t, '10 minutes')` becomes windows over the rows of FROM.
+
+A row begins a session if its time is after the last one before it, of the same other keys, plus
+the gap: sessions that touch are one, as in Spark. The start of a row's session is the last begin up
+to it, and the session ends the gap after the last of its times:
+
+    begin    if lag(t) OVER (PARTITION BY k ORDER BY t) + gap >= t: null, else t
+    start    max(begin) OVER (PARTITION BY k ORDER BY t)
+    end      max(t) OVER (PARTITION BY k, start) + gap
+
+Rows without a time are in none.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from corollary.core.functors.spec import MOMENT
+from corollary.core.types import BOOL, Type
+from corollary.data_class import dataclass
+from corollary.frontends.sql.binder.context import ExpressionContext
+from corollary.frontends.sql.binder.functions.arguments import fitted
+from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, ScopeSource
+from corollary.frontends.sql.binder.session import BindingSession
+from corollary.frontends.sql.binder.time_windows import PARTS, SESSION, TimeSession
+from corollary.frontends.sql.binder.values.common_types import call, integer
+from corollary.frontends.sql.binder.values.intervals import combine
+from corollary.frontends.sql.binder.values.operators import Site, choose, connect, negate
+from corollary.frontends.sql.binder.widening import wrapped
+from corollary.frontends.sql.query_tree import (
+    ColumnReference,
+    ConstantValue,
+    Expression,
+    FunctionCall,
+    JoinedSource,
+    JoinKind,
+    OrderItem,
+    QueryColumn,
+    Select,
+    Source,
+    WindowCall,
+    conjuncts,
+    map_references,
+    walk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSession:
+    """The sessions of a block: the number of the source that has their times.
+
+    Attributes:
+        site: where the call stands, for messages.
+    """
+
+    number: int
+    time: Expression
+    gap: Expression
+    site: Site
+
+
+def bind_session(found: TimeSession, context: ExpressionContext) -> tuple[BoundSession, Scope]:
+    """Return the sessions of a block, and its scope with their times."""
+    session, scope = context.session, context.scope
+    site = context.site(found.call, found.call.expressions[0], name="session_window")
+    time = context.bind(found.call.expressions[0])
+    if not time.type.is_timestamp_ntz:
+        time = fitted(time, MOMENT, site)
+    number = session.next_source()
+    columns = tuple(
+        ScopeColumn(name, ColumnReference(number, at, time.type), SESSION)
+        for at, name in enumerate(PARTS)
+    )
+    scope = replace(scope, sources=(*scope.sources, ScopeSource(SESSION, columns)))
+    return BoundSession(number, time, context.bind(found.gap), site), scope
+
+
+def over_session(select: Select, found: BoundSession, session: BindingSession) -> Select:
+    """Return a block whose FROM has the times of sessions as columns."""
+    if select.group_by is None or select.grouping_sets is not None:
+        message = "`session_window` stands in GROUP BY, without ROLLUP and its like."
+        note = "write `GROUP BY k, session_window(t, '10 minutes')`"
+        raise found.site.error("C1310", message, note)
+    assert select.source is not None
+    time, gap, site = found.time, found.gap, found.site
+    moment = time.type.with_null(True)
+    nothing = ConstantValue(None, moment)
+    keys = tuple(each for each in select.group_by if not _names(each, found.number))
+    order = (OrderItem(time),)
+    before = WindowCall("lag", (time, integer(1), nothing), keys, order, None, moment)
+    is_near = call("ge", (combine("+", before, gap, site), time), BOOL, site.span)
+    begin = choose([(is_near, nothing)], time, moment, site.span)
+    is_there = negate(FunctionCall("is_null", (time,), BOOL, site.span), site.span)
+    given = list(_columns(select.source))
+    places = {(each.source, each.column): at for at, (_, each) in enumerate(given)}
+    own = [*keys, time, begin]
+    columns = (*given, *((_named(each.type), each) for each in own))
+    where = connect("and", (*conjuncts(select.where), is_there), site.span)
+    rows = Select(columns, select.source, where, span=select.span)
+    ends = slice(len(given), len(given) + len(keys))
+
+    def start(read: list[ColumnReference]) -> Expression:
+        *_, moment_, begun = read
+        by_time = (OrderItem(moment_),)
+        return WindowCall("max", (begun,), tuple(read[ends]), by_time, None, moment)
+
+    def end(read: list[ColumnReference]) -> Expression:
+        *_, moment_, _, started = read
+        found = WindowCall("max", (moment_,), (*read[ends], started), (), None, moment)
+        return combine("+", found, gap, site)
+
+    for window in (start, end):
+        source, read = _read(rows, session)
+        made = window(read)
+        columns = tuple((_named(each.type), each) for each in (*read, made))
+        rows = Select(columns, source, span=select.span)
+    source, read = _read(rows, session)
+    times = read[-2:]
+
+    def moved(reference: ColumnReference, level: int) -> Expression:
+        """Return what a reference became; in subqueries, the block is further out."""
+        if reference.depth != level:
+            return reference
+        if reference.source == found.number:
+            return replace(times[reference.column], depth=level)
+        at = places.get((reference.source, reference.column))
+        if at is None:
+            return reference
+        return replace(read[at], type=reference.type, depth=level)
+
+    names = ("columns", "group_by", "having")
+    changed = {name: map_references(getattr(select, name), moved) for name in names}
+    both = tuple(times)
+    # A struct of both times has them as keys, so that its fields are known after grouping.
+    changed["group_by"] = tuple(
+        part
+        for key in changed["group_by"]
+        for part in (
+            both if isinstance(key, FunctionCall) and key.arguments[1::2] == both else (key,)
+        )
+    )
+    return replace(select, source=source, where=None, **changed)
+
+
+def _names(expression: Expression, number: int) -> bool:
+    parts = walk(expression)
+    return any(isinstance(each, ColumnReference) and each.source == number for each in parts)
+
+
+def _named(type_: Type) -> QueryColumn:
+    return QueryColumn("part", type_)
+
+
+def _columns(source: Source) -> Iterator[tuple[QueryColumn, ColumnReference]]:
+    """Yield the columns that can be named of what is in FROM."""
+    if not isinstance(source, JoinedSource):
+        for at, column in enumerate(source.columns):
+            yield column, ColumnReference(source.number, at, column.type)
+        return
+    is_full = source.kind is JoinKind.FULL
+    sides = [(source.left, is_full)]
+    if source.kind not in (JoinKind.SEMI, JoinKind.ANTI):
+        sides.append((source.right, is_full or source.kind is JoinKind.LEFT))
+    for side, is_padded in sides:
+        for column, reference in _columns(side):
+            type_ = column.type.with_null(column.type.nullable or is_padded)
+            yield replace(column, type=type_), replace(reference, type=type_)
+
+
+def _read(rows: Select, session: BindingSession) -> tuple[Source, list[ColumnReference]]:
+    """Return a query as a source, and its columns."""
+    number = session.next_source()
+    source = wrapped(rows, number)
+    read = [ColumnReference(number, at, each.type) for at, each in enumerate(source.columns)]
+    return source, read
