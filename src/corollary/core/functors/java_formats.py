@@ -112,9 +112,7 @@ class FormatPart:
         else:
             after = ""
         if with_zeros and "0" in self.flags:
-            # Java does not count the `e` of an exponent.
-            taken = len(before) + len(after) + max(len(end) - 1, 0)
-            digits = digits.rjust(self.width - taken, "0")
+            digits = digits.rjust(self.width - len(before + end + after), "0")
         return before + digits + end + after
 
 
