@@ -267,6 +267,8 @@ def initcap(text: str) -> str:
 def regexp_replace(text: str, pattern: str, by: str) -> str:
     """`$1` in the replacement is a group, `\\x` is x."""
     compiled = re2.compile(pattern)
+    if compiled.search(text) is None:  # so that the replacement is not read
+        return text
     written: list[str | int] = []
     at = 0
     while at < len(by):

@@ -93,3 +93,5 @@ select map_filter(map(s, k), (x, y) -> y > 1), transform_keys(map(s, k), (x, y) 
 select cast(array(k) as array<string>), try_cast(array(s) as array<int>), cast(transform(array(k), x -> x) as array<double>), transform(array(k), x -> NULL), hash(array(k), struct(s, k)) from t
 
 select sequence(d, d, interval 1 month), sequence(ts, ts, interval 1 hour), sequence(d, d) from t
+
+select format_string('%05d %s %.2f', k, s, f), printf('%x', k) from t

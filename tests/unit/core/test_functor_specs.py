@@ -91,6 +91,7 @@ def test_bulk_steps() -> None:
     assert list(differences(local_outcome(functor, rows), theirs, is_exact=True)) == []
 
 
+@pytest.mark.slow
 def test_documentation() -> None:
     assert f"| `edit_distance(a, b)` | symbol | {DISTANCE.doc} |" in language_table("text")
     assert "| `edit_distance` | yes | – |" in bulk_table()

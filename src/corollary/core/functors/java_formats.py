@@ -211,10 +211,15 @@ def _is_known(one: FormatPart, text: str, letter: str) -> bool:
 
 @lru_cache(maxsize=256)
 def read_conversion(text: str) -> FormatPart:
-    """Return the conversion that a text is."""
-    found = next(read_format(text))
-    assert isinstance(found, FormatPart)
-    return found
+    """Return the conversion that a text is.
+
+    Raises:
+        ValueError: it is none, or more.
+    """
+    found = [*read_format(text)]
+    if len(found) != 1 or not isinstance(found[0], FormatPart):
+        raise ValueError(f"`{text}` is not one conversion")
+    return found[0]
 
 
 def show_formatted(value: float | Decimal | str, form: str, bits: int) -> str:
