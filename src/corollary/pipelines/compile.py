@@ -21,6 +21,7 @@ from dataclasses import field, replace
 
 from sqlglot import exp
 
+from corollary.core.graph import reachable
 from corollary.core.program import (
     SQL_DIRECTIVE,
     Column,
@@ -240,16 +241,10 @@ class ProjectCompiler:
             for each in self.lowered.project.flows
         }
 
-        def below(start: str) -> set[str]:
-            found: set[str] = set()
-            waiting = [start]
-            while waiting:
-                new = reads.get(waiting.pop(), set()) - found
-                found |= new
-                waiting += new
-            return found
+        def below(start: str) -> dict[str, None]:
+            return reachable(reads.get(start, ()), lambda each: sorted(reads.get(each, ())))
 
-        return tuple(sorted(each for each in below(name) - {name} if name in below(each)))
+        return tuple(sorted(each for each in below(name) if each != name and name in below(each)))
 
     def _add_view(
         self,

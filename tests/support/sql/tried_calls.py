@@ -101,7 +101,13 @@ def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list
         f"CASE WHEN id NOT IN ({', '.join(map(str, [-1, *failed[call]]))}) THEN {call} END AS r{at}"
         for at, call in enumerate(calls)
     ]
-    found = session.sql(f"SELECT {', '.join(items)} FROM edge ORDER BY id").toArrow()
+    frame = session.sql(f"SELECT {', '.join(items)} FROM edge ORDER BY id")
+    try:
+        found = frame.toArrow()
+    except ValueError:  # Arrow refuses elements of no type that are never null, as in `array()`
+        if len(calls) > 1:
+            raise
+        found = pa.table({"r0": pa.array([each.r0 for each in frame.collect()])})
     columns = [found[f"r{at}"] for at in range(len(calls))]
     return {call: values_of(each) for call, each in zip(calls, columns, strict=True)}
 
@@ -115,7 +121,7 @@ def answered_there(
 
     try:
         return outcomes_there(session, failed), {}
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ValueError) as error:
         if len(failed) == 1:
             return {}, dict.fromkeys(failed, str(error)[:300])
     calls, half = list(failed), len(failed) // 2
