@@ -94,7 +94,6 @@ NAMED = {
     r"(?i)(date|time|unix|month|year|'[defvwg]'|'n[12]').*(: None here|a value here)": "years",
     r"(: None|no value) here, -?inf in Spark": "a DOUBLE that gets too large",
     r"E-324|[1-9]{3}[0-9]*E[0-9]": "the fewest digits of a text",
-    r"^array\(\): ARRAY<STRING> here, array<void>": "an empty array has texts",
     r"\\x00": "no text has the character 0",
     r"'[hxyz]': '-?0\.0'": "there is one zero",
     r"(struct|array|map|nvl2)\(.*: no value here": "Spark does not compute what follows a null",
@@ -120,7 +119,8 @@ def test_random_expressions(spark: Any, monkeypatch: pytest.MonkeyPatch, at: int
             continue
         calls.append(call)
         there, here = field.dataType.simpleString(), type_of(call)
-        if here is not None and short(here.spark_name) != short(there):
+        is_untyped = "void" in there  # `array()`: nothing is without a type here
+        if here is not None and not is_untyped and short(here.spark_name) != short(there):
             wrong.append(f"{call}: {here.spark_name} here, {there} in Spark")
     found = differences(session, rows, calls, 10)
     named = [line for line in found if any(re.search(each, line) for each in NAMED)]
