@@ -1,4 +1,4 @@
-"""Runs every example of README.md and docs/**/*.md, each document in a directory of its own.
+"""Runs each example of README.md, docs/**/*.md and the skill, a document in a directory of its own.
 
 | block       | what happens                                                                       |
 |-------------|------------------------------------------------------------------------------------|
@@ -48,7 +48,8 @@ from support.paths import REPOSITORY
 ON_SPARK = {"documents.md", "python.md", "spark.md", "streaming.md"}
 """Documents whose examples start a session in this process."""
 README = REPOSITORY / "README.md"
-DOCUMENTS = sorted((REPOSITORY / "docs").rglob("*.md"))
+SKILL = REPOSITORY / "skills" / "corollary" / "SKILL.md"
+DOCUMENTS = [SKILL, *sorted((REPOSITORY / "docs").rglob("*.md"))]
 LOCAL = [path for path in DOCUMENTS if path.name not in ON_SPARK]
 SPARK = [path for path in DOCUMENTS if path.name in ON_SPARK]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}

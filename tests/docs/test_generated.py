@@ -64,3 +64,16 @@ def test_the_picture_of_the_architecture_is_current() -> None:
     if os.environ.get("COROLLARY_ACCEPT"):
         path.write_text(drawn, "utf-8")
     assert path.read_text("utf-8") == drawn, "run `make docs`"
+
+
+@pytest.mark.smoke
+def test_every_document_is_listed_for_people_and_for_agents() -> None:
+    """README.md and llms.txt list the same documents, in the same words."""
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+    agents = (REPOSITORY / "llms.txt").read_text("utf-8")
+    line = re.compile(r"^[*-] \[.*\]\((docs/.*\.md)\): (.*)$", re.MULTILINE)
+    listed = dict(line.findall(readme))
+    assert listed.keys() == {f"docs/{each.name}" for each in DOCS.glob("*.md")}
+    assert dict(line.findall(agents)) == listed
+    for path in re.findall(r"\]\(([^)#]+)\)", agents):
+        assert (REPOSITORY / path).is_file(), path

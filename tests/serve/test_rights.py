@@ -24,6 +24,7 @@ from corollary.serve.command_names import READING_COMMANDS, WRITING_COMMANDS
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import HANDLERS, handle
 from corollary.serve.http.application import application
+from corollary.serve.http.mcp import TOOLS
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.processes.local_service import LocalService
 from corollary.serve.requests import ProgramRequest
@@ -92,6 +93,12 @@ def _command(
     return Case("POST", path, least, body, effect)
 
 
+def _agent(tool: str, least: AccessRole, effect: Effect = Effect.NONE, **arguments: Any) -> Case:
+    call = {"name": tool, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    return Case("POST", "/mcp", least, body, effect)
+
+
 def _changes(change: dict[str, Any], least: AccessRole, effect: Effect) -> list[Case]:
     """Return all ways to make a change: the interface, the command line, the page."""
     line = json.dumps(change)
@@ -105,6 +112,9 @@ def _changes(change: dict[str, Any], least: AccessRole, effect: Effect) -> list[
         _command("apply", least, effect, files, **named),
         _command("apply", least, effect, files, idempotency_key="c NEW", **named),
         _command("apply", least, files=files, dry_run=True, **named),
+        _agent("apply", least, effect, changes=[change]),
+        _agent("apply", least, effect, changes=[change], idempotency_key="a NEW"),
+        _agent("apply", least, changes=[change], dry_run=True),
         _form("/change/outcome", least, effect, do="commit", changes=line),
         _form("/change/outcome", least, changes=line),
         _page("/ui/try", least, changes=line),
@@ -124,6 +134,8 @@ CASES = [
     Case("POST", "/v1/sql", READ, {"sql": "SELECT * FROM link"}),
     Case("GET", "/v1/relations", READ),
     Case("GET", "/v1/relations/link", READ),
+    Case("GET", "/v1/describe/link", READ),
+    Case("GET", "/v1/describe/secret", WRITE),
     Case("GET", "/v1/commits", READ),
     Case("GET", "/v1/commits/2", READ),
     Case("GET", "/v1/changes", READ),
@@ -166,6 +178,19 @@ CASES = [
     _command("changes", READ, warehouse="wh"),
     _command("status", WRITE, warehouse="wh"),
     _command("what-if", WRITE, warehouse="wh", fact='edge("a", "b")'),
+    # Agents.
+    _agent("list", READ),
+    _agent("describe", READ, relation="link"),
+    _agent("describe", WRITE, relation="secret"),
+    _agent("sql", READ, sql="SELECT * FROM link"),
+    _agent("query", READ, goal="link(x, y)"),
+    _agent("query", WRITE, goal="secret(x, y)"),
+    _agent("why", READ, fact='link("a", "b")'),
+    _agent("why-not", READ, fact='link("b", "a")'),
+    _agent("changes", READ, since=1),
+    _agent("changes", WRITE, since=1, relation="secret"),
+    _agent("what-if", WRITE, fact='edge("a", "b")'),
+    _agent("advise", WRITE),
     # The page.
     *(
         _page(path, READ)
@@ -198,7 +223,7 @@ class Gate:
         self.service = self.loop.run(
             LocalService.open(lambda: corollary.open(place, engine="local"))
         )
-        settings = ServerSettings(warehouse_name="wh")
+        settings = ServerSettings(warehouse_name="wh", allows_agent_writes=True)
         self.app = application(self.service, settings, tokens, routes(self.service, "wh"))
         self.routes = [each for each in self.app._app.routes if isinstance(each, Route)]
         self.secrets = {role: tokens.add(str(role), role) for role in AccessRole}
@@ -277,7 +302,9 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
 
 def is_refused(status: int, text: str) -> bool:
     """Whether an answer refuses something; those of commands and of the page say it in words."""
-    return status in (400, 403) or any(code in text for code in ("C1601", "C1040", "C1041"))
+    return status in (400, 403) or any(
+        code in text for code in ("C1601", "C1623", "C1040", "C1041")
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -297,7 +324,7 @@ def test_every_route_by_every_role(gate: Gate, case: Case) -> None:
             assert (new_program, new_commit) == (program, commit), role
             if role is not None:
                 assert is_refused(status, text), (role, text)
-            elif case.url.startswith(("/v1/", "/metrics")):
+            elif case.url.startswith(("/v1/", "/metrics", "/mcp")):
                 assert status == 401
             else:
                 assert status == 200
@@ -323,6 +350,8 @@ def test_the_cases_have_every_route_and_command(gate: Gate) -> None:
     assert known - tried == {("POST", "/v1/session")}
     named = {each.body["command"] for each in CASES if "command" in (each.body or ())}
     assert named == {*READING_COMMANDS, *WRITING_COMMANDS}
+    called = {each.body["params"]["name"] for each in CASES if each.url == "/mcp"}
+    assert called == {each.name for each in TOOLS}
 
 
 def test_a_writing_command_is_not_run_as_a_reading_one(gate: Gate) -> None:

@@ -112,6 +112,14 @@ class RelationRowsRequest(Request):
     arrow: AsArrow = False
 
 
+@dataclass(frozen=True, slots=True)
+class DescribeRequest(Request):
+    """One relation: its columns, its definition, what it is computed from, and what from it."""
+
+    relation: Annotated[str, "Its name."]
+    at: At = None
+
+
 # --- changes ------------------------------------------------------------------------------------
 
 
@@ -365,18 +373,17 @@ class QuarantineRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class AdviceRequest(Request):
-    """Which views are worth storing, by the queries that were asked, or by a log of SQL.
-
-    Attributes:
-        log: SELECT statements, each ended by a semicolon; if it is empty, the query log counts.
-        budget_bytes: the maximum size of all views of a log together.
-        names: of new views, in order.
-    """
+    """Which views are worth storing, by the queries that were asked, or by a log of SQL."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
-    log: str = ""
-    budget_bytes: int | None = None
-    names: tuple[str, ...] = ()
+
+    log: Annotated[
+        str, "SELECT statements, each ended by a semicolon; the queries that were asked if empty."
+    ] = ""
+    budget_bytes: Annotated[
+        int | None, "The maximum size of all views of a log together, in bytes."
+    ] = None
+    names: Annotated[tuple[str, ...], "The names of new views, in order."] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +391,8 @@ class DocumentsRequest(Request):
     """The documents that streams write into: their verdicts, and what they wait for."""
 
     role: ClassVar[AccessRole] = AccessRole.WRITE
-    at: int | str | None = None
+
+    at: At = None
 
 
 # --- from JSON and to it ------------------------------------------------------------------------
@@ -431,17 +439,26 @@ def request_as_json(request: Request) -> dict[str, Any]:
     return found
 
 
-def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyRequest:
+def parse_request(
+    cls: type[AnyRequest], fields: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
+) -> AnyRequest:
     """Return a request of a JSON object.
 
     >>> parse_request(QueryRequest, {"goal": "p(x)", "limit": 3}).limit
     3
+
+    Args:
+        cls: the kind of the request.
+        fields: the object.
+        fixed: fields that are decided, and cannot be in it.
 
     Raises:
         InputError: `C1600`, a field is missing, unknown, or has another type.
     """
     known, hints = _fields_of(cls)
     values: dict[str, Any] = {}
+    if fixed:
+        known = {name: each for name, each in known.items() if name not in fixed}
     for name, value in fields.items():
         if name not in known:
             cure = suggest_name(name, known) or f"a `{request_kind(cls)}` has {', '.join(known)}"
@@ -454,7 +471,7 @@ def parse_request(cls: type[AnyRequest], fields: Mapping[str, Any]) -> AnyReques
         if is_needed and name not in values:
             text = f"A `{request_kind(cls)}` needs the field `{name}`."
             raise InputError.of("C1600", text, None, f"give `{name}`, {_described(hints[name])}")
-    return cls(**values)
+    return cls(**values, **(fixed or {}))
 
 
 _FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}

@@ -68,6 +68,9 @@ class AddressOptions:
         "Answer requests to this name only. May be repeated.",
         option(metavar="NAME", multiple=True),
     ]
+    allow_agent_writes: Annotated[
+        bool, "Let agents, who come by /mcp, change data if their tokens may.", FLAG
+    ]
 
     @property
     def certificate(self) -> tuple[Path, Path] | None:
@@ -285,6 +288,7 @@ def _settings(
         is_behind_proxy=address.behind_proxy,
         allowed_hosts=tuple(each.lower() for each in address.allow_host),
         body_max_bytes=int(bounds.limit_body),
+        allows_agent_writes=address.allow_agent_writes,
     )
 
 

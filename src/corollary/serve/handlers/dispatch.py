@@ -28,6 +28,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.SqlRequest: questions.answer_sql,
     requests.SqlShapeRequest: questions.answer_sql_shape,
     requests.RelationsRequest: relations.answer_relations,
+    requests.DescribeRequest: relations.answer_describe,
     requests.RelationRowsRequest: questions.answer_relation_rows,
     requests.ApplyRequest: writes.answer_apply,
     requests.SqlChangesRequest: writes.answer_sql_changes,

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from corollary.core.program import Program, Relation
+from corollary.analysis.bags import rows_name
+from corollary.core.printer import print_clause
+from corollary.core.program import Program, Relation, sql_texts
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of, warehouse_of
 from corollary.database.reading.read_access import ReadAccess
 from corollary.database.reading.reader import Reader
+from corollary.explain.dependency_graph import graph_as_json
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import RelationsRequest
+from corollary.serve.requests import DescribeRequest, RelationsRequest
 
 
 def answer_relations(context: HandlerContext, who: Principal, request: RelationsRequest) -> Answer:
@@ -21,6 +24,53 @@ def answer_relations(context: HandlerContext, who: Principal, request: Relations
         for name, relation in visible_relations(database).items()
     ]
     return Answer.of(commit, {"relations": found, "commit": commit})
+
+
+def answer_describe(context: HandlerContext, who: Principal, request: DescribeRequest) -> Answer:
+    """Describe a relation; what it is computed from is not for readers."""
+    database, commit = context.view(who, request.at)
+    name = request.relation
+    shape = database.relation(name).shape
+    found = relation_as_json(database, name, shape) | {
+        "last_change": _last_changes(context, commit).get(name),
+        "recursive": False,
+        "reads": {},
+        "read_by": {},
+        "definition": [],
+        "commit": commit,
+    }
+    if not isinstance(database, Reader):
+        state = state_of(database)
+        graph = graph_as_json(state.loaded.normal)
+        found |= {
+            "recursive": any(each["recursive"] for each in graph["nodes"] if each["name"] == name),
+            "reads": _neighbours(graph, "to", "from", name),
+            "read_by": _neighbours(graph, "from", "to", name),
+            "definition": _definition(state.program, name),
+        }
+    return Answer.of(commit, found)
+
+
+def _neighbours(graph: dict[str, Any], own: str, other: str, name: str) -> dict[str, list[str]]:
+    """Return the relations at the other end of a relation's arrows, with the kinds of these."""
+    found: dict[str, list[str]] = {}
+    for each in graph["edges"]:
+        if each[own] == name and each[other] != name:
+            found.setdefault(each[other], []).append(each["kind"])
+    return found
+
+
+def _definition(program: Program, name: str) -> list[str]:
+    """Return the statement or the rules that define a relation, as they are written."""
+    written = sql_texts(program).get(name)
+    if written is not None:
+        return [written]
+    defined = {name, rows_name(name)}
+    return [
+        print_clause(each)
+        for each in program.clauses
+        if each.body and any(head.relation in defined and not head.sign for head in each.heads)
+    ]
 
 
 def visible_relations(database: ReadAccess) -> dict[str, Relation]:

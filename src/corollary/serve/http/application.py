@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,13 +21,14 @@ from corollary.serve.http import refusals
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, Endpoint
 from corollary.serve.http.events import respond_with_events
 from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics
+from corollary.serve.http.mcp import AgentInterface
 from corollary.serve.http.middleware import RequestMiddleware
 from corollary.serve.http.openapi import openapi_document
 from corollary.serve.http.parameters import parse_object, read_request
 from corollary.serve.http.responses import json_response, respond, respond_with_error
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry
-from corollary.serve.requests import EventsRequest, StatusRequest
+from corollary.serve.requests import EventsRequest, Request, StatusRequest
 from corollary.serve.service import Service
 from corollary.serve.tokens import SESSION_SECONDS, TokenStore
 
@@ -111,6 +113,7 @@ class _Interface:
         self._tokens = tokens
         self._metrics = metrics
         self._openapi = json_response(openapi_document())
+        self._agents = AgentInterface(allows_writes=settings.allows_agent_writes)
 
     def routes(self) -> list[Route]:
         """Return all routes."""
@@ -119,6 +122,7 @@ class _Interface:
             Route("/readyz", self._ready),
             Route("/metrics", self._show_metrics),
             Route("/openapi.json", self._describe),
+            Route("/mcp", self._answer_agent, methods=["POST"]),
             Route("/v1/session", self._session),
             Route("/v1/session", self._open_session, methods=["POST"]),
             Route("/v1/session", self._close_session, methods=["DELETE"]),
@@ -130,10 +134,7 @@ class _Interface:
             who: Principal = request.state.principal
             if not who.role.includes(endpoint.request.role):
                 raise refusals.role_needed(who, endpoint.request.role)
-            asked = await read_request(endpoint, request)
-            if asked.is_write:  # it is made, whether or not anybody hears of it
-                return respond(await self._service.call(who, asked))
-            answer = await _unless_left(request, self._service.call(who, asked))
+            answer = await self._ask(request, await read_request(endpoint, request))
             return Response(status_code=204) if answer is None else respond(answer)
 
         async def subscribe(request: HttpRequest) -> Response:
@@ -142,6 +143,17 @@ class _Interface:
             return await self._events(request, request.state.principal, asked)
 
         return subscribe if endpoint.answer is AnswerType.EVENTS else handle
+
+    async def _ask(self, request: HttpRequest, asked: Request) -> Answer | None:
+        """Return the answer to a request; None if the client of a read has left."""
+        call = self._service.call(request.state.principal, asked)
+        if asked.is_write:  # it is made, whether or not anybody hears of it
+            return await call
+        return await _unless_left(request, call)
+
+    async def _answer_agent(self, request: HttpRequest) -> Response:
+        ask = partial(self._ask, request)
+        return await self._agents.respond(request, request.state.principal, ask)
 
     async def _events(self, request: HttpRequest, who: Principal, asked: EventsRequest) -> Response:
         return await respond_with_events(

@@ -79,6 +79,7 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/apply", requests.ApplyRequest, BodyForm.CHANGES),
     _get("relations", requests.RelationsRequest),
     _get("relations/{relation:path}", requests.RelationRowsRequest, AnswerType.ROWS),
+    _get("describe/{relation:path}", requests.DescribeRequest),
     _get("commits", requests.CommitsRequest),
     _get("commits/{number}", requests.CommitRequest),
     _get("changes", requests.ChangesRequest),

@@ -19,6 +19,7 @@ from corollary.serve.http.telemetry import Telemetry
 from corollary.serve.tokens import TokenStore
 
 API_PREFIX = "/v1/"
+API_PATHS = ("/metrics", "/mcp")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 LOCAL_KEY = "corollary.is_local"
 """Set in the scope of a connection by the socket that only the owner of the files can open."""
@@ -108,7 +109,7 @@ class RequestMiddleware:
     ) -> None:
         """Find out who asks; refuse who does not say it where it is needed."""
         await self._refresh_tokens()
-        is_api = scope["path"].startswith(API_PREFIX) or scope["path"] == "/metrics"
+        is_api = scope["path"].startswith(API_PREFIX) or scope["path"] in API_PATHS
         scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if scheme:
             if scheme.lower() == "bearer":

@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from corollary.serve.answers import JSON_TYPE
@@ -11,7 +11,7 @@ from corollary.serve.http.events import EVENTS_TYPE
 from corollary.serve.http.http_metrics import METRICS_TYPE
 from corollary.serve.http.parameters import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER
 from corollary.serve.http.responses import ARROW_TYPE, COMMIT_HEADER, PICTURE_TYPE
-from corollary.serve.requests import Request
+from corollary.serve.requests import ApplyRequest, Request
 from corollary.version import __version__
 
 Schema = dict[str, Any]
@@ -151,34 +151,32 @@ def _parameter_schema(schema: Schema) -> Schema:
 
 
 def _body(endpoint: Endpoint) -> Schema:
-    fields = [
-        each
-        for each in dataclasses.fields(endpoint.request)
-        if each.name not in endpoint.path_fields
-    ]
-    properties = {}
-    for each in fields:
-        schema, text = field_schema(endpoint.request, each.name)
-        properties[each.name] = {**schema, "description": text}
-    if endpoint.body is BodyForm.CHANGES:
-        changes = properties["changes"]
-        lines = {"type": "array", "items": {"type": "object"}}
-        properties["changes"] = {
-            "anyOf": [{"type": "string"}, lines],
-            "description": changes["description"],
-        }
-    body: Schema = {
-        "type": "object",
-        "properties": properties,
-        "required": [each.name for each in fields if _is_needed(each)],
-        "additionalProperties": False,
-    }
+    body = object_schema(endpoint.request, without=endpoint.path_fields)
     content: Schema = {JSON_TYPE: {"schema": body}}
     if endpoint.body is BodyForm.CHANGES:
         content["application/x-ndjson"] = {"schema": {"type": "string"}}
     if endpoint.body is BodyForm.PROGRAM:
         content["text/plain"] = {"schema": {"type": "string"}}
     return content
+
+
+def object_schema(request: type[Request], without: Container[str] = ()) -> Schema:
+    """Return the schema of a request as a JSON object, without some of its fields."""
+    fields = [each for each in dataclasses.fields(request) if each.name not in without]
+    properties = {}
+    for each in fields:
+        schema, text = field_schema(request, each.name)
+        properties[each.name] = {**schema, "description": text}
+    if request is ApplyRequest:
+        changes = properties["changes"]
+        lines = {"type": "array", "items": {"type": "object"}}
+        changes["anyOf"] = [{"type": changes.pop("type")}, lines]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [each.name for each in fields if _is_needed(each)],
+        "additionalProperties": False,
+    }
 
 
 def field_schema(request: type[Request], name: str) -> tuple[Schema, str]:
@@ -283,6 +281,20 @@ def _about_the_server() -> dict[str, Any]:
             }
         },
         "/openapi.json": _plain("openapi", "This description.", document),
+        "/mcp": {
+            "post": {
+                "operationId": "post-mcp",
+                "summary": "A message of the Model Context Protocol, by which agents ask.",
+                "requestBody": {"required": True, "content": document},
+                "responses": {
+                    "200": {"description": "The answer, in JSON-RPC.", "content": document},
+                    "202": {"description": "The message has no answer."},
+                    "400": {"description": "It cannot be read.", "content": document},
+                    "404": {"description": "There is no such method.", "content": document},
+                    **_errors((401, 403, 408, 413, 503, *OPEN_ERRORS)),
+                },
+            }
+        },
         "/v1/session": {
             "get": {
                 "operationId": "get-session",

@@ -183,10 +183,15 @@ def _changes(body: bytes) -> dict[str, Any]:
         raise refusals.many_values(JSON_MAX_VALUES)
     if not isinstance(found, dict) or "changes" not in found:
         return {"changes": text}
-    if isinstance(found["changes"], list):
-        lines = (json.dumps(each, ensure_ascii=False) for each in found["changes"])
-        found["changes"] = "\n".join(lines)
-    return found
+    return join_changes(found)
+
+
+def join_changes(found: dict[str, Any]) -> dict[str, Any]:
+    """Return fields whose changes, if they are a list, are lines."""
+    if not isinstance(found.get("changes"), list):
+        return found
+    lines = (json.dumps(each, ensure_ascii=False) for each in found["changes"])
+    return {**found, "changes": "\n".join(lines)}
 
 
 def _program(body: bytes, content_type: str) -> dict[str, Any]:

@@ -34,6 +34,16 @@ def role_needed(who: Principal, role: AccessRole) -> ServiceError:
     )
 
 
+def agent_write() -> ServiceError:
+    """Return the error of a change by an agent, where agents only try changes out."""
+    return ServiceError.of(
+        403,
+        "C1645",
+        "Agents change nothing here: they only try changes out.",
+        "call `apply` with `dry_run`, or let them: `corollary serve W --allow-agent-writes`",
+    )
+
+
 def foreign_page() -> ServiceError:
     """Return the error of a change that another site may have made a browser send."""
     return ServiceError.of(

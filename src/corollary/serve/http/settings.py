@@ -30,6 +30,7 @@ class ServerSettings:
         connections: how many connections there may be.
         ping_seconds: the time between two signs of life on a stream of events.
         stop_seconds: how long a stop may take.
+        allows_agent_writes: whether agents may change data, if their tokens may.
     """
 
     warehouse_name: str
@@ -47,6 +48,7 @@ class ServerSettings:
     connections: int = 2000
     ping_seconds: float = 15.0
     stop_seconds: float = 10.0
+    allows_agent_writes: bool = False
 
     @property
     def cookie_name(self) -> str:

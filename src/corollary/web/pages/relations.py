@@ -6,19 +6,15 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.analysis.bags import rows_name
-from corollary.core.printer import print_clause
-from corollary.core.program import sql_texts
 from corollary.data_class import dataclass
-from corollary.frontends.datalog.parser import parse
 from corollary.serve.requests import (
+    DescribeRequest,
     DifferenceRequest,
     ExplainRequest,
     GraphRequest,
-    ProgramRequest,
     RelationRowsRequest,
     RelationsRequest,
 )
-from corollary.source import SourceFile
 from corollary.web.page import Page
 from corollary.web.pages.graph import describe_kind
 from corollary.web.visit import Visit
@@ -89,27 +85,22 @@ def _kind(relation: Mapping[str, Any], on_map: Mapping[str, Any] | None) -> str:
 async def show_relation(visit: Visit) -> Response:
     """Show a relation: its tuples, or what changed in it between two commits."""
     name = visit.http.path_params["relation"]
-    found, graph = await visit.ask_all(RelationsRequest(at=visit.at), GraphRequest(at=visit.at))
-    relation = next((each for each in found["relations"] if each["name"] == name), None)
-    on_map = next((each for each in graph["nodes"] if each["name"] == name), None)
-    if relation is None:  # an error with a suggestion
-        await visit.ask(RelationRowsRequest(name, at=visit.at, limit=1))
-        relation = {"name": name, "kind": "derived", "copies": False, "columns": [], "tuples": None}
+    relation = await visit.ask(DescribeRequest(name, at=visit.at))
     context: dict[str, Any] = {
         "relation": relation,
-        "kind": _kind(relation, on_map),
+        "kind": describe_kind(relation, is_recursive=relation["recursive"]),
         "change": (await visit.timeline()).changes.get(name),
-        "reads": _neighbours(graph, "to", "from", name),
-        "read_by": _neighbours(graph, "from", "to", name),
+        "reads": relation["reads"],
+        "read_by": relation["read_by"],
         "columns": _columns(visit, relation),
         "show": visit.parameters.get("show", ""),
-        "rules": [],
+        "rules": relation["definition"],
         "plan": "",
         "cursor": None,
         "counts": None,
     }
-    if relation["kind"] != "base" and visit.can_write:
-        context |= await _definition(visit, name)
+    if relation["definition"] and context["show"] == "plan":
+        context["plan"] = await _plan(visit, name)
     if visit.since is not None:
         context |= await _difference(visit, name, relation)
     else:
@@ -117,30 +108,9 @@ async def show_relation(visit: Visit) -> Response:
     return await visit.render("relation.html", **context)
 
 
-def _neighbours(graph: Mapping[str, Any], own: str, other: str, name: str) -> dict[str, bool]:
-    """Return the relations at the other end of a relation's arrows, and which are only negated."""
-    found: dict[str, bool] = {}
-    for each in graph["edges"]:
-        if each[own] == name and each[other] != name:
-            is_negated = each["kind"] == "negative"
-            found[each[other]] = found.get(each[other], True) and is_negated
-    return found
-
-
-async def _definition(visit: Visit, name: str) -> dict[str, Any]:
-    """Return the rules of a relation as they are written, and the steps that evaluate it."""
-    text = (await visit.ask(ProgramRequest(at=visit.at)))["program"]
-    program = parse(SourceFile("program", text))
+async def _plan(visit: Visit, name: str) -> str:
+    """Return the steps that evaluate a relation."""
     defined = {name, rows_name(name)}
-    rules = [
-        print_clause(each)
-        for each in program.clauses
-        if each.body and any(head.relation in defined and not head.sign for head in each.heads)
-    ]
-    written = sql_texts(program).get(name)
-    rules = rules if written is None else [written]
-    if visit.parameters.get("show") != "plan":
-        return {"rules": rules}
     procedures = (await visit.ask(ExplainRequest()))["procedures"]
     found = [
         line
@@ -148,7 +118,7 @@ async def _definition(visit: Visit, name: str) -> dict[str, Any]:
         if defined & {*heading.replace(",", " ").split()}
         for line in (f"procedure {heading}", *(f"    {each}" for each in lines), "")
     ]
-    return {"rules": rules, "plan": "\n".join(found).rstrip() or "no steps of its own"}
+    return "\n".join(found).rstrip() or "no steps of its own"
 
 
 async def _rows(visit: Visit, name: str, relation: Mapping[str, Any]) -> dict[str, Any]:
