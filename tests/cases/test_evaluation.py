@@ -55,7 +55,7 @@ from support.cases.evaluation import (
 FAMILIES = {
     *("recursion", "negation", "aggregates", "arithmetic", "strings", "nulls", "decimals"),
     *("dates", "types", "choice", "eqrel", "nullary", "syntax", "souffle", "runtime_errors"),
-    *("bags", "components", "functors", "preprocessor", "records", "subsumption"),
+    *("bags", "components", "functors", "library", "preprocessor", "records", "subsumption"),
 }
 LEAST_CASES = 60
 BOUND_GOALS = 3

@@ -47,6 +47,9 @@ _DIRECTIVE = re.compile(
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*", re.ASCII)
 _DEFINITION = re.compile(r"\s*([A-Za-z_]\w*)(\(([^)]*)\))?(.*)", re.ASCII | re.DOTALL)
 _QUOTED = re.compile(r'\s*"([^"\n]*)"\s*')
+_ANGLED = re.compile(r"\s*<([^>\n]*)>\s*")
+LIBRARY = Path(__file__).parents[2] / "library"
+"""The files that come with the package: `#include <name.dl>`."""
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|{_BLOCK}")
 
 
@@ -262,14 +265,17 @@ class Preprocessor:
         self.macros[found[1]] = Macro(found[1], parameters, found[4].strip())
 
     def _include(self, source: SourceFile, rest: str, start: int, end: int) -> None:
+        include = self.include
         found = _QUOTED.fullmatch(rest)
+        if found is None:
+            found, include = _ANGLED.fullmatch(rest), _library_file
         if found is None:
             message = "The name of a file in double quotes is expected after `include`."
             self._note("C0104", message, source, start, end, note='write `#include "file.dl"`')
             return
-        problem = None
+        problem = note = None
         included = None
-        if self.include is None:
+        if include is None:
             problem = "No file can be included here."
         elif (
             len(self._stack) >= INCLUDES_MAX_DEPTH
@@ -279,14 +285,14 @@ class Preprocessor:
             problem = "Too much is included."
         else:
             try:
-                included = self.include(found[1], source)
+                included = include(found[1], source)
             except InputError as error:
-                problem = error.diagnostics[0].message
+                problem, note = error.diagnostics[0].message, error.diagnostics[0].note
         if included is not None and included.name in {*self._stack} - self._once:
             circle = " → ".join((*self._stack[self._stack.index(included.name) :], included.name))
             problem = f"The file `{found[1]}` includes itself: {circle}."
         if problem is not None or included is None:
-            self._note("C0104", problem or "", source, start, end)
+            self._note("C0104", problem or "", source, start, end, note=note)
             return
         included = next((known for known in self.sources if known == included), included)
         self._included += 1
@@ -348,6 +354,16 @@ def include_under(root: Path) -> Include:
         return read_source(_tidy(path))
 
     return include
+
+
+def _library_file(name: str, _: SourceFile) -> SourceFile:
+    """Return a file that comes with the package."""
+    path = LIBRARY / name
+    if path.parent != LIBRARY or not path.is_file():
+        known = ", ".join(f"<{each.name}>" for each in sorted(LIBRARY.glob("*.dl")))
+        message = f"The library has no file `{name}`."
+        raise InputError.of("C0104", message, None, f"it has {known}")
+    return SourceFile(f"<{name}>", path.read_text("utf-8"))
 
 
 def _tidy(path: Path) -> Path:
