@@ -238,7 +238,8 @@ def test_include_through_a_function() -> None:
         ({"a.dl": '\n#include "b.dl"'}, "cannot be read: no such file or directory."),
         ({"a.dl": '#include "../b.dl"'}, "lies outside the directory"),
         ({"a.dl": '#include "/etc/passwd"'}, "lies outside the directory"),
-        ({"a.dl": "#include <b.dl>"}, "The name of a file in double quotes"),
+        ({"a.dl": "#include <b.dl>", "b.dl": ""}, "The library has no file `b.dl`."),
+        ({"a.dl": "#include <../errors.py>"}, "The library has no file `../errors.py`."),
         ({"a.dl": ".include b"}, "The name of a file in double quotes"),
         ({"a.dl": '#include "."'}, "cannot be read: is a directory."),
     ],
@@ -258,6 +259,15 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="lies outside"):
         parse_file(tmp_path / "root" / "main.dl")
     assert len(parse_file(tmp_path / "root" / "main.dl", root=tmp_path).clauses) == 1
+
+
+def test_the_library_is_there_for_text_without_files() -> None:
+    program = parse(SourceFile("<query>", "#include <fraud_rings.dl>\n#include <components.dl>\n"))
+    assert [each.name for each in program.sources] == [
+        "<query>",
+        "<fraud_rings.dl>",
+        "<components.dl>",
+    ]
 
 
 def test_no_file_can_be_included_without_a_function() -> None:
