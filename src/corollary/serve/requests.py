@@ -169,6 +169,16 @@ class SqlChangesRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class SqlDefinitionsRequest(Request):
+    """Definitions in SQL: tables and views that are created, altered and dropped, in order."""
+
+    role: ClassVar[AccessRole] = AccessRole.ADMIN
+    is_write: ClassVar[bool] = True
+
+    statements: Annotated[tuple[str, ...], "The statements."]
+
+
+@dataclass(frozen=True, slots=True)
 class WhatIfRequest(Request):
     """What would follow if a base tuple were deleted, or, if it is not there, inserted."""
 

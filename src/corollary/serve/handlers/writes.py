@@ -5,9 +5,10 @@ from corollary.database.database import state_of
 from corollary.database.intake.change_files import ChangeFile, digest_change, parse_changes
 from corollary.database.sql.session import SqlSession
 from corollary.database.sql.writes import PreparedWrites
+from corollary.database.transaction import Transaction
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import ApplyRequest, SqlChangesRequest
+from corollary.serve.requests import ApplyRequest, SqlChangesRequest, SqlDefinitionsRequest
 
 CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
@@ -68,6 +69,22 @@ def answer_sql_changes(
     commit = transaction.commit_number or context.commit
     context.note_commit(transaction)
     return sql_changes_answer(commit, writes)
+
+
+def answer_sql_definitions(
+    context: HandlerContext, who: Principal, request: SqlDefinitionsRequest
+) -> Answer:
+    """Edit the program; CREATE and DROP that follow one another are one transaction."""
+    database = context.owned(who, "change definitions")
+    session = SqlSession(
+        state_of(database),
+        database.transaction,
+        lambda tree, place, _: database.ask_tree(tree, place),
+    )
+    transaction = session.run(";\n".join(request.statements), {}, None)
+    if isinstance(transaction, Transaction):
+        context.note_commit(transaction)
+    return Answer.of(context.commit, {"commit": context.commit})
 
 
 def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:

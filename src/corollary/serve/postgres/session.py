@@ -22,6 +22,7 @@ from corollary.frontends.sql.statements.shapes import (
 from corollary.serve.answers import ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
+from corollary.serve.postgres.definitions import read_definition
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.prepared import (
@@ -49,7 +50,13 @@ from corollary.serve.postgres.translation import (
     with_values,
 )
 from corollary.serve.postgres.wire_types import column_type
-from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlShapeRequest
+from corollary.serve.requests import (
+    ExplainRequest,
+    SqlChangesRequest,
+    SqlDefinitionsRequest,
+    SqlRequest,
+    SqlShapeRequest,
+)
 
 Result = TypeVar("Result")
 
@@ -57,6 +64,7 @@ STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
 UNFIT = PreparedStatement(st.EmptyStatement())
 """Stands for statements whose constants are not parameters."""
+PLAN_COLUMN = "QUERY PLAN"
 INLINE_BYTES = 1 << 13
 """Less than this is decoded at once; a thread would take longer."""
 
@@ -156,6 +164,8 @@ class PgSession:
         match prepared.statement:
             case st.ShowStatement(name):
                 return [text_field(each) for each in shown_columns(name)]
+            case st.ExplainStatement():
+                return [text_field(PLAN_COLUMN)]
             case st.FetchStatement(name, _, False):
                 return describe_table(self._cursor(name).table)
             case st.SelectStatement():
@@ -209,6 +219,10 @@ class PgSession:
                 return StatementResult("COPY", table, statement)
             case st.DeclareStatement():
                 return await self._declare(prepared, statement, values)
+            case st.ExplainStatement():
+                return StatementResult("EXPLAIN", await self._explain(prepared, values))
+            case st.DefinitionStatement(source):
+                return StatementResult(await self._define(source))
             case _:
                 return await self._run_plain(statement)
 
@@ -308,6 +322,15 @@ class PgSession:
         running = self.shared.run_catalog_query(self.who, self.database, sql)
         return await self._ask(running, is_read=True)
 
+    async def _explain(
+        self, prepared: PreparedStatement, values: Sequence[ParameterValue]
+    ) -> pa.Table:
+        """Return the lines of the plan of a question."""
+        translated = await self._translate(prepared, values)
+        request = ExplainRequest(translated.sql, min_commit=self._last_commit)
+        answer = await self._ask(self.shared.service.call(self.who, request), is_read=True)
+        return pa.table({PLAN_COLUMN: answer.json["text"].rstrip("\n").split("\n")})
+
     def _set_config(self, name: str, value: str, is_local: bool) -> str:
         self.settings.set(name, value, is_local=is_local)
         return self.settings.get(name) or ""
@@ -333,19 +356,8 @@ class PgSession:
     ) -> str:
         tree = prepared.tree
         assert isinstance(tree, exp.Insert | exp.Delete | exp.Update)
-        if self.settings.is_read_only:
-            raise PgError("25006", "The transaction is READ ONLY, and cannot change data.")
-        if not self.who.role.includes(AccessRole.WRITE):
-            raise PgError(
-                "42501",
-                f"`{self.who.name}` reads, and cannot change data.",
-                "use a token of the role `write`",
-            )
-        if self.settings.has_snapshot and self.block.is_open:
-            raise not_supported(
-                "Only transactions with the isolation level READ COMMITTED can change data.",
-                "leave the isolation level out",
-            )
+        self._require(AccessRole.WRITE, "change data")
+        self.block.refuse_mixture(self.block.definitions)
         check_target(tree, await self._relations())
         translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
         if commits and not self.block.is_open:
@@ -355,6 +367,58 @@ class PgSession:
             rows = await self._count(prepared, values)
             self.block.pending.append(translated)
         return f"INSERT 0 {rows}" if isinstance(tree, exp.Insert) else f"{write_verb(tree)} {rows}"
+
+    def _require(self, role: AccessRole, what: str) -> None:
+        """Refuse a change to who may not make it, or in a transaction that only reads.
+
+        Raises:
+            PgError: it is not allowed.
+        """
+        if self.settings.is_read_only:
+            raise PgError("25006", f"The transaction is READ ONLY, and cannot {what}.")
+        if not self.who.role.includes(role):
+            raise PgError(
+                "42501",
+                f"`{self.who.name}` has the role `{self.who.role}`, and cannot {what}.",
+                f"use a token of the role `{role}`",
+            )
+        if self.settings.has_snapshot and self.block.is_open:
+            raise not_supported(
+                f"Only transactions with the isolation level READ COMMITTED can {what}.",
+                "leave the isolation level out",
+            )
+
+    async def _define(self, source: st.StatementSource) -> str:
+        """Make a definition, or keep it until the transaction ends; return the command tag."""
+        self._require(AccessRole.ADMIN, "define anything")
+        definition = await self.compute(partial(read_definition, source))
+        self.block.refuse_mixture(self.block.pending)
+        if self.block.is_open and not definition.is_edit:
+            raise not_supported(
+                f"{definition.tag} is not possible in a transaction.",
+                "write `COMMIT` before this statement",
+            )
+        self.block.definitions += definition.statements
+        if not self.block.is_open:
+            await self.commit_definitions()
+        return definition.tag
+
+    async def commit_definitions(self) -> None:
+        """Make the definitions that wait, in one transaction.
+
+        Raises:
+            PgError: they cannot be made; nothing was changed.
+        """
+        waiting, self.block.definitions = self.block.definitions, []
+        if not waiting:
+            return
+        request = SqlDefinitionsRequest(tuple(waiting))
+        try:
+            answer = await self.shared.service.call(self.who, request)
+        except ServiceError as error:
+            raise pg_error(error) from None
+        self._last_commit = answer.json["commit"]
+        self.shared.forget_relations()
 
     async def _count(self, prepared: PreparedStatement, values: Sequence[ParameterValue]) -> int:
         """Return how many rows a write finds, before it is committed."""
@@ -402,6 +466,7 @@ class PgSession:
             self._end_block(is_committed=False)
             return "ROLLBACK"
         try:
+            await self.commit_definitions()
             await self.commit_pending()
         except PgError:
             self._end_block(is_committed=False)

@@ -76,6 +76,10 @@ class SharedState:
         is_known = found is not None and time.monotonic() - found[0] < RELATIONS_SECONDS
         return found[1] if found is not None and is_known else None
 
+    def forget_relations(self) -> None:
+        """List relations anew: definitions have changed them."""
+        self._relations.clear()
+
     async def run_catalog_query(self, who: Principal, database: str, sql: str) -> pa.Table:
         """Return the rows of a query on the catalog of what somebody may see now.
 

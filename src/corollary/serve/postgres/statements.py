@@ -61,6 +61,20 @@ class WriteStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionStatement:
+    """CREATE, ALTER, DROP, TRUNCATE or COMMENT of tables and views."""
+
+    source: StatementSource
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStatement:
+    """EXPLAIN a query."""
+
+    source: StatementSource
+
+
+@dataclass(frozen=True, slots=True)
 class BeginStatement:
     """BEGIN or START TRANSACTION, with its modes in capital letters."""
 
@@ -127,7 +141,10 @@ class FetchStatement:
 
 @dataclass(frozen=True, slots=True)
 class SessionStatement:
-    """CLOSE, DEALLOCATE, DISCARD or UNLISTEN what has a name; None stands for all of it."""
+    """CLOSE, DEALLOCATE, DISCARD or UNLISTEN what has a name; None stands for all of it.
+
+    Views have their rows whatever happens, so REFRESH does nothing.
+    """
 
     action: str
     name: str | None
@@ -137,9 +154,12 @@ class EmptyStatement:
     """Nothing but spaces and comments."""
 
 
-StatementWithTree = SelectStatement | WriteStatement | CopyStatement | DeclareStatement
+StatementWithTree = (
+    SelectStatement | WriteStatement | CopyStatement | DeclareStatement | ExplainStatement
+)
 PgStatement = (
     StatementWithTree
+    | DefinitionStatement
     | BeginStatement
     | TransactionStatement
     | SetStatement
@@ -250,14 +270,12 @@ def _sentence(problem: Exception) -> str:
 
 _QUERY_WORDS = frozenset({"(", "SELECT", "WITH", "VALUES", "TABLE"})
 _WRITE_WORDS = frozenset({"INSERT", "DELETE", "UPDATE"})
-_DEFINITIONS = frozenset(
-    {"CREATE", "DROP", "ALTER", "GRANT", "REVOKE", "TRUNCATE", "COMMENT", "REINDEX", "VACUUM"}
-)
+_DEFINITION_WORDS = frozenset({"CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT"})
 _OTHERS = frozenset(
     {
-        *("ANALYZE", "CALL", "CHECKPOINT", "CLUSTER", "DO", "EXECUTE", "EXPLAIN", "IMPORT"),
-        *("LISTEN", "LOAD", "LOCK", "MERGE", "NOTIFY", "PREPARE", "REASSIGN", "REFRESH"),
-        "SECURITY",
+        *("ANALYZE", "CALL", "CHECKPOINT", "CLUSTER", "DO", "EXECUTE", "IMPORT"),
+        *("LISTEN", "LOAD", "LOCK", "MERGE", "NOTIFY", "PREPARE", "REASSIGN"),
+        *("GRANT", "REINDEX", "REVOKE", "SECURITY", "VACUUM"),
     }
 )
 """Statements that PostgreSQL has, and that there are not here."""
@@ -274,6 +292,8 @@ def _read_statement(cursor: TokenCursor) -> PgStatement:
         return SelectStatement(_query(cursor))
     if first in _WRITE_WORDS:
         return WriteStatement(StatementSource(cursor.tokens, cursor.file))
+    if first in _DEFINITION_WORDS:
+        return DefinitionStatement(StatementSource(cursor.tokens, cursor.file))
     cursor.position = 1
     match first:
         case "BEGIN" | "START":
@@ -294,6 +314,10 @@ def _read_statement(cursor: TokenCursor) -> PgStatement:
             return _read_copy(cursor)
         case "DECLARE":
             return _read_declare(cursor)
+        case "EXPLAIN":
+            return _read_explain(cursor)
+        case "REFRESH":
+            return SessionStatement("REFRESH MATERIALIZED VIEW", None)
         case "FETCH" | "MOVE":
             return _read_fetch(cursor, is_move=first == "MOVE")
         case "CLOSE" | "DEALLOCATE" | "DISCARD":
@@ -303,17 +327,13 @@ def _read_statement(cursor: TokenCursor) -> PgStatement:
             return SessionStatement(first, None)
         case _:
             pass
-    if first in _DEFINITIONS:
-        raise not_supported(
-            f"{first} is not possible here: rules and tables are those of the program.",
-            "change the program with `corollary run` or `PUT /v1/program`",
-        )
     if first not in _OTHERS:
         text = text_of(cursor.tokens, cursor.file)
         raise PgError("42601", f"The statement cannot be read at or near `{text[:20]}`.")
     raise not_supported(
         f"There is no statement {first} here.",
-        "there are SELECT, INSERT, DELETE, UPDATE, BEGIN, COMMIT, ROLLBACK, SET, SHOW and COPY TO",
+        "there are SELECT, INSERT, DELETE, UPDATE, CREATE, ALTER, DROP, TRUNCATE, BEGIN, COMMIT,"
+        " ROLLBACK, SET, SHOW and COPY TO",
     )
 
 
@@ -331,6 +351,14 @@ def _query(cursor: TokenCursor) -> StatementSource:
                 text = "INSERT, DELETE and UPDATE cannot follow WITH."
                 raise not_supported(text, "use a subquery")
     return StatementSource(tokens, cursor.file)
+
+
+def _read_explain(cursor: TokenCursor) -> ExplainStatement:
+    if cursor.is_next("("):
+        _ = cursor.bracketed()
+    while cursor.word() in ("ANALYZE", "VERBOSE"):
+        cursor.position += 1
+    return ExplainStatement(_query(cursor))
 
 
 def _name(cursor: TokenCursor) -> str:

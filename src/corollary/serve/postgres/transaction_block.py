@@ -1,5 +1,6 @@
 """The transaction that a client has open: its writes, which wait for COMMIT, and savepoints."""
 
+from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -23,13 +24,15 @@ class TransactionBlock:
     Attributes:
         status: whether there is one.
         pending: writes that are not committed yet.
+        definitions: definitions that are not made yet.
         snapshot: the commit that all reads see, once one of them has seen it and that is asked for.
     """
 
     status: BlockStatus = BlockStatus.IDLE
     pending: list[TranslatedStatement] = field(default_factory=list)
+    definitions: list[str] = field(default_factory=list)
     snapshot: int | None = None
-    _savepoints: list[tuple[str, int]] = field(default_factory=list)
+    _savepoints: list[tuple[str, int, int]] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -40,6 +43,7 @@ class TransactionBlock:
         """End it, whatever has become of the writes."""
         self.status = BlockStatus.IDLE
         self.pending.clear()
+        self.definitions.clear()
         self._savepoints.clear()
         self.snapshot = None
 
@@ -49,6 +53,7 @@ class TransactionBlock:
             self.status = BlockStatus.FAILED
         elif self.status is BlockStatus.IDLE:
             self.pending.clear()
+            self.definitions.clear()
 
     def take_pending(self) -> list[TranslatedStatement]:
         """Return the writes that wait, and forget them."""
@@ -61,9 +66,21 @@ class TransactionBlock:
         Raises:
             PgError: there are such writes.
         """
-        if self.pending:
+        if self.pending or self.definitions:
             raise not_supported(
-                "The transaction has changed data, and cannot read before its end.",
+                "The transaction has changed something, and cannot read before its end.",
+                "write `COMMIT` before this statement",
+            )
+
+    def refuse_mixture(self, others: Sequence[object]) -> None:
+        """Refuse to define something after writes, or to write after definitions.
+
+        Raises:
+            PgError: there are such others.
+        """
+        if others:
+            raise not_supported(
+                "A transaction either changes data or defines something.",
                 "write `COMMIT` before this statement",
             )
 
@@ -78,15 +95,16 @@ class TransactionBlock:
         if self.status is BlockStatus.FAILED and action != "ROLLBACK":
             raise PgError("25P02", "The transaction has failed.", "write `ROLLBACK`")
         if action == "SAVEPOINT":
-            self._savepoints.append((name, len(self.pending)))
+            self._savepoints.append((name, len(self.pending), len(self.definitions)))
             return action
-        places = [at for at, (each, _) in enumerate(self._savepoints) if each == name]
+        places = [at for at, (each, *_) in enumerate(self._savepoints) if each == name]
         if not places:
             raise PgError("3B001", f"There is no savepoint `{name}`.")
         if action == "RELEASE":
             del self._savepoints[places[-1] :]
             return action
         del self._savepoints[places[-1] + 1 :]
-        del self.pending[self._savepoints[-1][1] :]
+        _, writes, definitions = self._savepoints[-1]
+        del self.pending[writes:], self.definitions[definitions:]
         self.status = BlockStatus.OPEN
         return action

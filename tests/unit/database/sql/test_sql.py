@@ -647,6 +647,21 @@ def test_drop(db: corollary.Database) -> None:
     assert print_program(db.program) == ""
 
 
+def test_drop_cascades_to_what_reads_it_and_never_to_rows(db: corollary.Database) -> None:
+    empty = print_program(db.program)
+    db.sql("""
+        CREATE VIEW v AS SELECT a FROM u; CREATE MATERIALIZED VIEW w AS SELECT a FROM v;
+        CREATE ALERT x AS SELECT a FROM w; CREATE ASSERTION y CHECK (NOT EXISTS (SELECT * FROM v))
+    """)
+    db.sql("DROP VIEW v CASCADE")
+    assert print_program(db.program) == empty
+    db.sql("CREATE TABLE p (n INT PRIMARY KEY); CREATE TABLE c (n INT REFERENCES p (n))")
+    db.sql("CREATE VIEW v AS SELECT n FROM p")
+    assert "`c` refers to it" in refusal(db, "DROP TABLE p CASCADE")
+    db.sql("DROP TABLE c RESTRICT; DROP TABLE p CASCADE")
+    assert print_program(db.program) == empty
+
+
 def test_an_assertion_an_alert_and_triggers(db: corollary.Database) -> None:
     db.sql("""
         CREATE ASSERTION few CHECK ((SELECT COUNT(*) FROM t) < 5);

@@ -151,7 +151,7 @@ def test_writes_and_transactions() -> None:
         ("UPDATE t SET", "C1361 1:13"),
         ("DELETE FROM t WHERE", "C1361 1:20 Here a condition is expected"),
         ("ALTER TABLE t ADD x INT", "C1361 1:19 Here `COLUMN`, `COLUMNS` or a constraint"),
-        ("DROP TABLE t CASCADE", "C1361 1:14 Here the end of the statement is expected"),
+        ("DROP TABLE t CASCADES", "C1361 1:14 Here the end of the statement is expected"),
     ],
 )
 def test_errors_have_a_place_and_a_cure(text: str, said: str) -> None:

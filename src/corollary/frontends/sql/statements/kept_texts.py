@@ -245,9 +245,8 @@ def edit_program(program: Program, edits: Sequence[PlacedDefinition | nodes.Drop
     is_changed = False
     for edit in edits:
         if isinstance(edit, nodes.Drop):
-            rest = _drop(edit, rest, every, kept, new)
             is_changed = is_changed or edit.name.text.lower() in every
-            every.pop(edit.name.text.lower(), None)
+            rest = _drop(edit, rest, every, kept, new)
             continue
         key = edit.name.lower()
         before = every.get(key)
@@ -333,25 +332,38 @@ def _drop(
             if declared
             else "write `IF EXISTS` if that is no error",
         )
-    if not isinstance(found.statement, _KINDS[drop.kind]):
-        kind = next(kind for kind, made in _KINDS.items() if isinstance(found.statement, made))
+    kind = _dropped_kind(found)
+    if kind is not drop.kind:
         raise InputError.of(
             "C1372",
             f"`{found.name}` is not a {drop.kind}.",
             drop.name.span,
             f"write `DROP {kind.upper()} {found.name}`",
         )
-    for other in (*kept.values(), *new):
-        if other.name.lower() != key and key in _tables_of(other.statement):
+    for other in ({**every} | {each.name.lower(): each for each in new}).values():
+        if other.name.lower() == key or key not in _tables_of(other.statement):
+            continue
+        has_rows = isinstance(other.statement, nodes.CreateTable)
+        if has_rows or not drop.cascades:
             raise InputError.of(
                 "C1372",
-                f"`{found.name}` cannot be dropped: `{other.name}` reads it.",
+                f"`{found.name}` cannot be dropped: `{other.name}` "
+                f"{'refers to' if has_rows else 'reads'} it.",
                 drop.name.span,
-                f"drop `{other.name}` first",
+                f"drop `{other.name}` first{'' if has_rows else ', or write `CASCADE`'}",
             )
+        name = SqlName(other.name, drop.name.span)
+        dependent = replace(drop, kind=_dropped_kind(other), name=name, if_exists=True)
+        rest = _drop(dependent, rest, every, kept, new)
     kept.pop(key, None)
+    every.pop(key, None)
     new[:] = [each for each in new if each.name.lower() != key]
     return without_owned(rest, [found.name])
+
+
+def _dropped_kind(found: PlacedDefinition) -> nodes.DroppedKind:
+    """Return what a DROP calls a statement's relation."""
+    return next(kind for kind, made in _KINDS.items() if isinstance(found.statement, made))
 
 
 def _tables_of(statement: nodes.Definition) -> set[str]:

@@ -310,12 +310,17 @@ class DroppedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE|VIEW|ASSERTION|ALERT|TRIGGER [IF EXISTS] name."""
+    """DROP TABLE|VIEW|ASSERTION|ALERT|TRIGGER [IF EXISTS] name [CASCADE].
+
+    Attributes:
+        cascades: whether what reads it is dropped as well.
+    """
 
     kind: DroppedKind
     name: SqlName
     if_exists: bool
     span: Span
+    cascades: bool = False
 
 
 @dataclass(frozen=True, slots=True)

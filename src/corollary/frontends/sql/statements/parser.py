@@ -460,8 +460,10 @@ def _drop(cursor: TokenCursor) -> nodes.Drop:
     cursor.position += 1
     if_exists = cursor.accept("IF", "EXISTS")
     name = read_relation_name(cursor)
+    cascades = cursor.accept("CASCADE")
+    _ = cursor.accept("RESTRICT")
     cursor.finish()
-    return nodes.Drop(nodes.DroppedKind(kind.lower()), name, if_exists, _whole(cursor))
+    return nodes.Drop(nodes.DroppedKind(kind.lower()), name, if_exists, _whole(cursor), cascades)
 
 
 # --- writes ------------------------------------------------------------------------------------

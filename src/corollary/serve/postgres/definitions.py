@@ -1,0 +1,95 @@
+"""Definitions in PostgreSQL's dialect as statements of Corollary's SQL."""
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from corollary.data_class import dataclass
+from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.statements import StatementSource, parse_source
+from corollary.serve.postgres.translation import PUBLIC, name_columns, spark_text
+
+_IDENTITIES = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
+_COUNTERS = frozenset({"SERIAL", "BIGSERIAL", "SMALLSERIAL"})
+_WITH_DATA = ("WITH", "DATA"), ("WITH", "NO", "DATA")
+"""What a view may end with: it always has its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a statement defines, alters or drops.
+
+    Attributes:
+        tag: how the statement is called when it is complete.
+        statements: in Corollary's SQL.
+        is_edit: whether it creates or drops something: then it can be made with others.
+    """
+
+    tag: str
+    statements: tuple[str, ...]
+    is_edit: bool
+
+
+def read_definition(source: StatementSource) -> Definition:
+    """Return what a statement defines.
+
+    Raises:
+        PgError: it cannot be read, or there is no such definition here.
+    """
+    words = tuple(each.text.upper() for each in source.tokens[-3:])
+    for end in _WITH_DATA:
+        if words[-len(end) :] == end:
+            source = replace(source, tokens=source.tokens[: -len(end)])
+    tree = parse_source(source)
+    for table in tree.find_all(exp.Table):
+        if table.db.lower() not in ("", PUBLIC):
+            raise PgError("3F000", f"There is no schema `{table.db}`.", "relations are in `public`")
+    match tree:
+        case exp.Create(kind="TABLE" | "VIEW"):
+            return _created(tree)
+        case exp.Drop(kind="TABLE" | "VIEW"):
+            return _dropped(tree)
+        case exp.Alter(kind="TABLE"):
+            return Definition("ALTER TABLE", (spark_text(tree),), is_edit=False)
+        case exp.TruncateTable():
+            texts = [f"TRUNCATE TABLE {_written_name(each)}" for each in tree.expressions]
+            return Definition("TRUNCATE TABLE", tuple(texts), is_edit=False)
+        case exp.Comment():
+            return Definition("COMMENT", (spark_text(tree),), is_edit=False)
+        case _:
+            text = " ".join(each.text for each in source.tokens[:2]).upper()
+            raise not_supported(
+                f"{text} is not supported.",
+                "there are CREATE, ALTER, DROP, TRUNCATE and COMMENT of tables and views",
+            )
+
+
+def _created(tree: exp.Create) -> Definition:
+    if tree.find(exp.TemporaryProperty):
+        raise not_supported("There are no temporary tables.", "leave TEMPORARY out, or use WITH")
+    if tree.find(*_IDENTITIES) or any(
+        each.this.name in _COUNTERS for each in tree.find_all(exp.DataType)
+    ):
+        raise not_supported("Columns do not count by themselves.", "give a value for each row")
+    words = [str(tree.args["kind"])]
+    if tree.find(exp.MaterializedProperty):
+        words.insert(0, "MATERIALIZED")
+    is_query = isinstance(tree.expression, exp.Query)
+    if is_query:
+        name_columns(tree.expression)
+    has_rows = is_query and words == ["TABLE"]
+    return Definition(f"CREATE {' '.join(words)}", (spark_text(tree),), is_edit=not has_rows)
+
+
+def _dropped(tree: exp.Drop) -> Definition:
+    """Return a DROP, each name as a statement."""
+    kind = str(tree.args["kind"])
+    words = ["DROP", kind, *["IF EXISTS"] * bool(tree.args.get("exists"))]
+    end = " CASCADE" if tree.args.get("cascade") else ""
+    tag = f"DROP {'MATERIALIZED ' * bool(tree.args.get('materialized'))}{kind}"
+    texts = [f"{' '.join(words)} {_written_name(each)}{end}" for each in tree.args["tables"]]
+    return Definition(tag, tuple(texts), is_edit=True)
+
+
+def _written_name(table: exp.Expr) -> str:
+    return exp.to_identifier(table.name, quoted=True).sql("spark")
