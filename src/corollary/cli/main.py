@@ -74,6 +74,10 @@ COMMANDS = {
         "commands.check:command",
         "Report everything that is wrong or doubtful about a program.",
     ),
+    "test": (
+        "commands.test:command",
+        "Run tests of changes: given rows, a change, then rows and differences.",
+    ),
     "show": ("commands.show:command", "Print a program in its normal form."),
     "graph": ("commands.graph:command", "Draw which relation is computed from which."),
     "explain": ("commands.explain:command", "Show how a program will be evaluated, or maintained."),

@@ -51,6 +51,10 @@ FILES = {
     "sqlite_taken.dl": SQLITE.format("_s"),
     "plain.py": "def planned(x):\n    return x\n",
     "more.txt": "c,d\n",
+    "bad.yaml": "cases: [\n",
+    "key.yaml": "cases: [{name: a, than: {}}]\n",
+    "row.yaml": "cases: [{name: a, given: {edge: [[a]]}, then: {}}]\n",
+    "lone.test.yaml": "cases: [{name: a, then: {}}]\n",
     "new.dl": NETWORK + ".decl q(x: number)\nq(1).\n",
 }
 WAREHOUSE = ("run net.dl -F facts --warehouse wh --engine local",)

@@ -1,8 +1,21 @@
 """Cures of commands that ask and change."""
 
-from support.cures import FUNCTOR, SHARE, SQLITE, Cure
+from support.cures import FUNCTOR, NETWORK, SHARE, SQLITE, Cure
 
+CASE = "cases: [{name: a, given: {edge: [[a, b]]}, then: {rows: {link: [[a, b]]}}}]\n"
+"""A file with one case of `net.dl`."""
 CURES = [
+    Cure("C1800", "test bad.yaml --program net.dl", "correct this line", {"bad.yaml": CASE}),
+    Cure("C1801", "test key.yaml --program net.dl", "did you mean `then`?", {"key.yaml": CASE}),
+    Cure("C1802", "test row.yaml --program net.dl", "columns are x, y", {"row.yaml": CASE}),
+    Cure("C1803", "test lone.test.yaml", "call it `lone.dl`", {"lone.dl": NETWORK}),
+    Cure(
+        "C1804",
+        "test facts",
+        "ends with .test.yaml",
+        {"facts/net.test.yaml": CASE},
+        helps="test facts --program net.dl",
+    ),
     Cure("C0336", "run cured.dl", "--functors FILE.py", helps="run cured.dl --functors cured.py"),
     Cure(
         "C0337",

@@ -1,0 +1,1 @@
+"""Tests of changes: given rows, when something changes, then rows, differences and refusals."""

@@ -1,0 +1,66 @@
+"""Finds the files that have cases, and reads them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from corollary.errors import InputError
+from corollary.testing.cases import Case
+
+EXTENSIONS = (".yaml", ".yml")
+SUFFIXES = tuple(f".test{each}" for each in EXTENSIONS)
+"""What the names of files end with that are found in directories."""
+PROGRAM_EXTENSIONS = (".dl", ".sql")
+
+
+def find_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the files of cases: those that are named, and all in directories.
+
+    Raises:
+        InputError: `C1804`, there is none, or one is no file of cases.
+    """
+    found: dict[Path, None] = {}
+    for path in list(paths) or [Path()]:
+        if path.is_dir():
+            names = (each for each in sorted(path.rglob("*")) if each.name.endswith(SUFFIXES))
+            found |= dict.fromkeys(each for each in names if each.is_file())
+        elif path.suffix not in EXTENSIONS:
+            text = f"`{path}` is no file of cases."
+            raise InputError.of("C1804", text, None, f"it ends with {', '.join(EXTENSIONS)}")
+        else:
+            found[path] = None
+    if not found:
+        note = f"write one whose name ends with {', '.join(SUFFIXES)}, or name it"
+        raise InputError.of("C1804", "There are no files of cases.", None, note)
+    return list(found)
+
+
+def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
+    """Return the cases of a file.
+
+    Args:
+        path: the file.
+        programs: of cases that name none.
+
+    Raises:
+        InputError: with all findings.
+    """
+    from corollary.testing.yaml_cases import read_yaml
+
+    cases = read_yaml(path, programs or _programs_beside(path))
+    for each in cases:
+        if not each.programs:
+            stem = _stem(path)
+            text = f"The case `{each.name}` has no program."
+            note = f"name it by `program:` or `--program`, or call it `{stem}.dl`"
+            raise InputError.of("C1803", text, each.span, note)
+    return cases
+
+
+def _stem(path: Path) -> str:
+    return path.stem.removesuffix(".test")
+
+
+def _programs_beside(path: Path) -> list[Path]:
+    """Return the programs that have the name of a file of cases."""
+    beside = (path.with_name(_stem(path) + each) for each in PROGRAM_EXTENSIONS)
+    return [each for each in beside if each.is_file()]

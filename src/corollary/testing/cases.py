@@ -1,0 +1,221 @@
+"""What a case is: given rows, and steps that change something and say what holds then.
+
+Values of rows are kept as the texts of their file until the relation they are for is known: the
+type of a column says what a text means, and a finding about it has its position.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from corollary.console import counted
+from corollary.core.logic import Value
+from corollary.core.program import Relation
+from corollary.core.types import Type
+from corollary.core.values import parse_value
+from corollary.data_class import dataclass
+from corollary.errors import InputError
+from corollary.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class CaseValue:
+    """A value in a file of cases: a text, None for null, a list of nodes, or a mapping to nodes.
+
+    Attributes:
+        is_plain: of a text, whether it is not in quotes, so that it may be a number.
+        keys: of a mapping, where its keys are.
+    """
+
+    value: "str | list[CaseValue] | dict[str, CaseValue] | None"
+    span: Span
+    is_plain: bool = False
+    keys: dict[str, Span] = field(default_factory=dict)
+
+    def typed(self, type_: Type) -> Value:
+        """Return it as a value of a type.
+
+        Raises:
+            ValueError: it is none; the message is for users.
+        """
+        match self.value:
+            case None if type_.nullable or type_.record is not None:
+                return None
+            case None:
+                raise ValueError("null, where no null is allowed")
+            case str(text):
+                return text if type_.is_symbol else parse_value(text, type_.with_null(False))
+            case list(parts) if type_.element is not None:
+                return tuple(each.typed(type_.element.with_null(True)) for each in parts)
+            case _:
+                return parse_value(json.dumps(self.as_json(), ensure_ascii=False), type_)
+
+    def as_json(self) -> Any:
+        """Return it as a decoded JSON value."""
+        match self.value:
+            case list(parts):
+                return [each.as_json() for each in parts]
+            case dict(members):
+                return {name: each.as_json() for name, each in members.items()}
+            case str(text) if self.is_plain:
+                try:
+                    return json.loads(text)
+                except ValueError:
+                    return text
+            case value:
+                return value
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a relation as a file has them; or a question in SQL that has them.
+
+    Attributes:
+        relation: the name.
+        span: of the name.
+        nodes: each a list of values in the order of the columns, or a mapping from their names.
+        question: instead of nodes.
+    """
+
+    relation: str
+    span: Span
+    nodes: tuple[CaseValue, ...] = ()
+    question: str | None = None
+
+    def columns(self, relation: Relation) -> tuple[str, ...]:
+        """Return the columns that rows have values for: all unless their rows are mappings."""
+        named: set[str] = set()
+        for row in self.nodes:
+            if not isinstance(row.value, dict):
+                return relation.columns
+            for name, span in row.keys.items():
+                if name not in relation.columns:
+                    text = f"`{relation.name}` has no column `{name}`."
+                    raise InputError.of("C1802", text, span, _columns_note(relation))
+            named |= row.value.keys()
+        return tuple(each for each in relation.columns if each in named or not self.nodes)
+
+    def typed(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Value, ...]]:
+        """Return the rows as Python values of some columns.
+
+        Raises:
+            InputError: `C1802`, a row does not fit the relation.
+        """
+        return [self._typed_row(row, relation, columns) for row in self.nodes]
+
+    def _typed_row(
+        self, row: CaseValue, relation: Relation, columns: Sequence[str]
+    ) -> tuple[Value, ...]:
+        missing = CaseValue(None, row.span)
+        match row.value:
+            case dict(members):
+                cells = [members.get(name, missing) for name in columns]
+            case list(parts) if len(parts) == relation.arity:
+                cells = parts
+            case list(parts):
+                text = (
+                    f"The row has {counted(len(parts), 'value')}, and `{relation.name}` has "
+                    f"{counted(relation.arity, 'column')}."
+                )
+                raise InputError.of("C1802", text, row.span, _columns_note(relation))
+            case _ if relation.arity == 1:
+                cells = [row]
+            case _:
+                text = "A row is a list of values, or a mapping from the names of columns."
+                raise InputError.of("C1802", text, row.span, _columns_note(relation))
+        found = []
+        for name, cell in zip(columns, cells, strict=True):
+            type_ = relation.types[relation.columns.index(name)]
+            try:
+                found.append(cell.typed(type_))
+            except ValueError as error:
+                text = f"The value for `{name}` of `{relation.name}` does not fit: {error}."
+                note = f"write a value of the type `{type_}`; a text `null` is in quotes"
+                raise InputError.of("C1802", text, cell.span, note) from None
+        return tuple(found)
+
+
+def _columns_note(relation: Relation) -> str:
+    return f"the columns are {', '.join(relation.columns) or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """One operation of a step.
+
+    Attributes:
+        operation: `insert`, `delete` or `upsert` with rows; `add-rule`, `remove-rule`, `sql` or
+            `today` with a text; `program` with the names of files, separated by line breaks.
+    """
+
+    operation: str
+    span: Span
+    rows: Rows | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """That the step is refused: with this code, by this constraint, with this in its message."""
+
+    span: Span
+    code: str = ""
+    constraint: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedProof:
+    """That a tuple holds, and which base tuples its proof of least height rests on."""
+
+    goal: str
+    span: Span
+    base: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What holds after a step.
+
+    Attributes:
+        rows: all rows of some relations.
+        added: all that some relations gain in the step; `removed` what they lose.
+        events: all tuples of events that are alerted.
+        messages: those of all alerts; None if nothing is said of them.
+    """
+
+    rows: tuple[Rows, ...] = ()
+    added: tuple[Rows, ...] = ()
+    removed: tuple[Rows, ...] = ()
+    events: tuple[Rows, ...] = ()
+    messages: tuple[str, ...] | None = None
+    refusal: Refusal | None = None
+    proofs: tuple[ExpectedProof, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseStep:
+    """One transaction, and what holds after it."""
+
+    changes: tuple[CaseChange, ...]
+    expected: Expectations
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case: the rows there are first, and the steps from there.
+
+    Attributes:
+        programs: the files of the program.
+        steps: the first one has no changes if something is expected of the given rows alone.
+        today: the day that `today()` gives at first.
+    """
+
+    name: str
+    span: Span
+    programs: tuple[Path, ...]
+    given: tuple[Rows, ...]
+    steps: tuple[CaseStep, ...]
+    today: str = ""
