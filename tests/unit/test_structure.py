@@ -46,9 +46,10 @@ CALLED_BY_LIBRARIES = {
     "reportLatestOffset",
     *("_analyze", "_set_relation_in_plan", "execute_command", "get_configs", "get_config_dict"),
     *("add_threadlocal_user_context_extension", "remove_user_context_extension"),
+    *("pytest_collect_file", "runtest", "reportinfo"),
     *("register_output", "register_flow", "register_auto_cdc_flow", "register_sql"),
 }
-"""Methods that override those of starlette, uvicorn, click, sqlglot, `io` and PySpark."""
+"""Methods that override those of starlette, uvicorn, click, sqlglot, `io`, pytest and PySpark."""
 
 COLLECTING = {"collect", "toArrow", "toPandas", "toLocalIterator"}
 MAY_COLLECT = {

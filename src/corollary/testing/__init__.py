@@ -1,1 +1,4 @@
 """Tests of changes: given rows, when something changes, then rows, differences and refusals."""
+
+CASE_SUFFIXES = (".test.yaml", ".test.yml")
+"""What the names of files end with that are found in directories."""

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from corollary.errors import InputError
+from corollary.testing import CASE_SUFFIXES
 from corollary.testing.cases import Case
 
 EXTENSIONS = (".yaml", ".yml")
-SUFFIXES = tuple(f".test{each}" for each in EXTENSIONS)
-"""What the names of files end with that are found in directories."""
 PROGRAM_EXTENSIONS = (".dl", ".sql")
 
 
@@ -21,7 +20,7 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in list(paths) or [Path()]:
         if path.is_dir():
-            names = (each for each in sorted(path.rglob("*")) if each.name.endswith(SUFFIXES))
+            names = (each for each in sorted(path.rglob("*")) if each.name.endswith(CASE_SUFFIXES))
             found |= dict.fromkeys(each for each in names if each.is_file())
         elif path.suffix not in EXTENSIONS:
             text = f"`{path}` is no file of cases."
@@ -29,7 +28,7 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
         else:
             found[path] = None
     if not found:
-        note = f"write one whose name ends with {', '.join(SUFFIXES)}, or name it"
+        note = f"write one whose name ends with {', '.join(CASE_SUFFIXES)}, or name it"
         raise InputError.of("C1804", "There are no files of cases.", None, note)
     return list(found)
 
@@ -48,7 +47,7 @@ def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
 
     cases = read_yaml(path, programs or _programs_beside(path))
     for each in cases:
-        if not each.programs:
+        if not each.files.paths:
             stem = _stem(path)
             text = f"The case `{each.name}` has no program."
             note = f"name it by `program:` or `--program`, or call it `{stem}.dl`"

@@ -5,17 +5,19 @@ type of a column says what a text means, and a finding about it has its position
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from corollary.console import counted
 from corollary.core.logic import Value
-from corollary.core.program import Relation
+from corollary.core.program import Program, Relation
 from corollary.core.types import Type
 from corollary.core.values import parse_value
 from corollary.data_class import dataclass
+from corollary.database.program.loaded_program import read_programs
 from corollary.errors import InputError
 from corollary.source import Span
 
@@ -141,19 +143,36 @@ def _columns_note(relation: Relation) -> str:
     return f"the columns are {', '.join(relation.columns) or 'none'}"
 
 
+class ProgramFiles:
+    """The files of a program, which several cases may have; they are read once."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.paths = tuple(paths)
+
+    @cached_property
+    def program(self) -> Program:
+        """The program.
+
+        Raises:
+            InputError: with the findings of all files.
+        """
+        return read_programs(self.paths)
+
+
 @dataclass(frozen=True, slots=True)
 class CaseChange:
     """One operation of a step.
 
     Attributes:
         operation: `insert`, `delete` or `upsert` with rows; `add-rule`, `remove-rule`, `sql` or
-            `today` with a text; `program` with the names of files, separated by line breaks.
+            `today` with a text; `program` with files.
     """
 
     operation: str
     span: Span
     rows: Rows | None = None
     text: str = ""
+    files: ProgramFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +227,13 @@ class Case:
     """A case: the rows there are first, and the steps from there.
 
     Attributes:
-        programs: the files of the program.
         steps: the first one has no changes if something is expected of the given rows alone.
         today: the day that `today()` gives at first.
     """
 
     name: str
     span: Span
-    programs: tuple[Path, ...]
+    files: ProgramFiles
     given: tuple[Rows, ...]
     steps: tuple[CaseStep, ...]
     today: str = ""

@@ -5,8 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from functools import lru_cache
-from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -22,7 +20,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.intake.change_files import row_key
 from corollary.database.opening import open_with
 from corollary.database.options import LOCAL, DatabaseOptions
-from corollary.database.program.loaded_program import read_facts, read_programs
+from corollary.database.program.loaded_program import read_facts
 from corollary.database.program.names import readable_relation, writable_relation
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError, LimitError
@@ -136,11 +134,6 @@ def run_case(case: Case, coverage: Coverage | None = None) -> Outcome:
     return outcome
 
 
-@lru_cache(maxsize=64)
-def _program(paths: tuple[Path, ...]) -> Program:
-    return read_programs(paths)
-
-
 class _CaseRun:
     """One run of a case; failures are collected, and errors in the case are raised."""
 
@@ -165,7 +158,7 @@ class _CaseRun:
         case, database = self._case, self._database
         if case.today:
             database.set_today(case.today)
-        program = self._prepared(_program(case.programs))
+        program = self._prepared(case.files.program)
         with database.transaction() as transaction:
             transaction.set_program(with_mocked_views(program, case.given))
         self._note(transaction)
@@ -263,8 +256,8 @@ class _CaseRun:
             case "remove-rule":
                 transaction.remove_rule(change.text, place="remove-rule")
             case _:
-                paths = tuple(map(Path, change.text.split("\n")))
-                transaction.set_program(self._prepared(_program(paths)))
+                assert change.files is not None
+                transaction.set_program(self._prepared(change.files.program))
 
     def _typed(self, rows: Rows, relation: Relation) -> tuple[tuple[str, ...], list[Row]]:
         """Return the columns that are given, and the values."""

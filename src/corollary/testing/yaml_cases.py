@@ -21,6 +21,7 @@ from corollary.testing.cases import (
     CaseValue,
     Expectations,
     ExpectedProof,
+    ProgramFiles,
     Refusal,
     Rows,
 )
@@ -51,9 +52,9 @@ def read_yaml(path: Path, programs: Sequence[Path]) -> list[Case]:
     file = read_source(path)
     root = _parse(file)
     given = members(root, (*FILE_KEYS, *DBT_FILE_KEYS), "file of cases")
+    reader = YamlReader(path.parent, ProgramFiles(programs))
     if "program" in given:
-        programs = [path.parent / each for each in _texts(given["program"])]
-    reader = YamlReader(path.parent, tuple(programs))
+        reader.files = reader.program(given["program"])
     found: list[Case] = []
     findings: list[Diagnostic] = []
     readers = {"cases": reader.case, "unit_tests": reader.dbt_case}
@@ -153,11 +154,6 @@ def text_of(node: CaseValue, what: str) -> str:
     return node.value
 
 
-def _texts(node: CaseValue) -> list[str]:
-    every = node.value if isinstance(node.value, list) else [node]
-    return [text_of(each, "program") for each in every]
-
-
 def _needed(given: dict[str, CaseValue], key: str, node: CaseValue, what: str) -> CaseValue:
     if key not in given:
         raise InputError.of("C1801", f"The {what} has no `{key}`.", node.span, f"add `{key}:`")
@@ -169,12 +165,17 @@ class YamlReader:
 
     Args:
         directory: of the file, to which names of programs are relative.
-        programs: of cases that name none.
+        files: the program of cases that name none.
     """
 
-    def __init__(self, directory: Path, programs: tuple[Path, ...]) -> None:
+    def __init__(self, directory: Path, files: ProgramFiles) -> None:
         self._directory = directory
-        self._programs = programs
+        self.files = files
+
+    def program(self, node: CaseValue) -> ProgramFiles:
+        """Return the program whose files are named."""
+        every = node.value if isinstance(node.value, list) else [node]
+        return ProgramFiles(self._directory / text_of(each, "program") for each in every)
 
     def case(self, node: CaseValue) -> Case:
         """Return a case of our own."""
@@ -190,12 +191,10 @@ class YamlReader:
                 key: given[key] for key in ("when", "then") if key in given
             }
             steps = [self._step(CaseValue(only, node.span, keys=node.keys), node.span)]
-        programs = self._programs
-        if "program" in given:
-            programs = tuple(self._directory / each for each in _texts(given["program"]))
+        files = self.program(given["program"]) if "program" in given else self.files
         rows = self._rows(given["given"], "given") if "given" in given else ()
         today = text_of(given["today"], "today") if "today" in given else ""
-        return Case(name, node.span, programs, rows, tuple(steps), today)
+        return Case(name, node.span, files, rows, tuple(steps), today)
 
     def _step(self, node: CaseValue, span: Span | None = None) -> CaseStep:
         step = node.value if span is not None else members(node, ("when", "then"), "step")
@@ -213,8 +212,7 @@ class YamlReader:
                 if key in ROW_CHANGES:
                     found += [CaseChange(key, rows.span, rows) for rows in self._rows(value, key)]
                 elif key == "program":
-                    names = (str(self._directory / name) for name in _texts(value))
-                    found.append(CaseChange(key, at, text="\n".join(names)))
+                    found.append(CaseChange(key, at, files=self.program(value)))
                 else:
                     texts = value.value if isinstance(value.value, list) else [value]
                     found += [CaseChange(key, at, text=text_of(text, key)) for text in texts]
@@ -286,7 +284,7 @@ class YamlReader:
         rows = tuple(self._dbt_rows(each, self._dbt_input(each), each.span) for each in inputs)
         expected = self._dbt_rows(expect, text_of(model, "model"), model.span)
         step = CaseStep((), Expectations((expected,)))
-        return Case(name, node.span, self._programs, rows, (step,))
+        return Case(name, node.span, self.files, rows, (step,))
 
     def _dbt_input(self, node: CaseValue) -> str:
         source = _needed(members(node, DBT_ROWS_KEYS, "input"), "input", node, "input")
