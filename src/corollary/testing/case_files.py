@@ -7,7 +7,8 @@ from corollary.errors import InputError
 from corollary.testing import CASE_SUFFIXES
 from corollary.testing.cases import Case
 
-EXTENSIONS = (".yaml", ".yml")
+NAMED_SUFFIXES = (*CASE_SUFFIXES, ".yaml", ".yml")
+"""What the names of files end with that are named, such as those of dbt."""
 PROGRAM_EXTENSIONS = (".dl", ".sql")
 
 
@@ -22,9 +23,9 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             names = (each for each in sorted(path.rglob("*")) if each.name.endswith(CASE_SUFFIXES))
             found |= dict.fromkeys(each for each in names if each.is_file())
-        elif path.suffix not in EXTENSIONS:
+        elif not path.name.endswith(NAMED_SUFFIXES):
             text = f"`{path}` is no file of cases."
-            raise InputError.of("C1804", text, None, f"it ends with {', '.join(EXTENSIONS)}")
+            raise InputError.of("C1804", text, None, f"it ends with {', '.join(NAMED_SUFFIXES)}")
         else:
             found[path] = None
     if not found:
@@ -43,9 +44,11 @@ def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
     Raises:
         InputError: with all findings.
     """
-    from corollary.testing.yaml_cases import read_yaml
-
-    cases = read_yaml(path, programs or _programs_beside(path))
+    if path.suffix in PROGRAM_EXTENSIONS:
+        from corollary.testing.text_cases import read_texts as read
+    else:
+        from corollary.testing.yaml_cases import read_yaml as read
+    cases = read(path, programs or _programs_beside(path))
     for each in cases:
         if not each.files.paths:
             stem = _stem(path)

@@ -223,13 +223,15 @@ class YamlReader:
         return tuple(found)
 
     def _rows(self, node: CaseValue, what: str) -> tuple[Rows, ...]:
-        """Return the rows of some relations: a mapping from their names to lists."""
+        """Return the rows of some relations: by name, in a list or as a question in SQL."""
         if not isinstance(node.value, dict):
             text = f"`{what}` is a mapping from relations to rows."
             note = f"write `{what}: {{edge: [[1, 2]]}}`"
             raise InputError.of("C1801", text, node.span, note)
         return tuple(
-            Rows(name, node.keys[name], tuple(items(value, name)))
+            Rows(name, node.keys[name], question=value.value)
+            if isinstance(value.value, str)
+            else Rows(name, node.keys[name], tuple(items(value, name)))
             for name, value in node.value.items()
         )
 
