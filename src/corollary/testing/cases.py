@@ -13,11 +13,11 @@ from typing import Any
 
 from corollary.console import counted
 from corollary.core.logic import Value
-from corollary.core.program import Program, Relation
+from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.types import Type
 from corollary.core.values import parse_value
 from corollary.data_class import dataclass
-from corollary.database.program.loaded_program import read_programs
+from corollary.database.program.loaded_program import load_program, read_programs
 from corollary.errors import InputError
 from corollary.source import Span
 
@@ -157,6 +157,11 @@ class ProgramFiles:
             InputError: with the findings of all files.
         """
         return read_programs(self.paths)
+
+    @cached_property
+    def normal(self) -> NormalProgram:
+        """Its normal form."""
+        return load_program(self.program).normal
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from corollary.core.printer import print_body, print_clause
 from corollary.core.program import Declaration, Program, Reaction, owner_of
 from corollary.data_class import dataclass
 from corollary.database.database import Database
-from corollary.database.program.loaded_program import load_program
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, InputError
 from corollary.rewrite.clauses.disjunctions import alternatives
 from corollary.source import Span
+from corollary.testing.cases import ProgramFiles
 from corollary.testing.program_under_test import declaration_of
 
 PROBE_PREFIX = "covered."
@@ -83,9 +83,16 @@ class Coverage:
             probe.relations.add(clause.heads[0].relation)
             yield probe, body
 
-    def prepare(self, program: Program) -> Program:
-        """Return a program with probes; what it lacks of its files is noted as well."""
-        normal = load_program(program).normal
+    def prepare(self, files: ProgramFiles, program: Program) -> Program:
+        """Return a program with probes.
+
+        Args:
+            files: those of the program, all of whose rules are to be covered.
+            program: what a case leaves of it.
+        """
+        normal = files.normal
+        for clause in files.program.clauses:
+            list(self._probes_of(clause))
         events = normal.active.relations
         declarations: list[Declaration] = []
         reactions: list[Reaction] = []

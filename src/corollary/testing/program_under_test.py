@@ -8,34 +8,35 @@ from corollary.core.program import (
     SQL_DIRECTIVE,
     Column,
     Declaration,
+    NormalProgram,
     Program,
     Relation,
     TypeName,
     owner_of,
 )
-from corollary.database.program.loaded_program import load_program
 from corollary.database.program.names import readable_relation
 from corollary.testing.cases import Rows
 
 
-def with_mocked_views(program: Program, given: Iterable[Rows]) -> Program:
+def with_mocked_views(program: Program, normal: NormalProgram, given: Iterable[Rows]) -> Program:
     """Return a program in which the views among given relations have no rules any more.
 
     Their columns and types stay; what only their rules need is left out of it.
 
     >>> from corollary.core.printer import print_program
+    >>> from corollary.database.program.loaded_program import load_program
     >>> from corollary.frontends.datalog.parser import parse
     >>> from corollary.source import SourceFile, Span
     >>> file = SourceFile("p.dl", ".decl p(x: number) .decl q(x: number) q(x) :- p(x).")
-    >>> rows = Rows("q", Span(file, 1, 1, 1, 2))
-    >>> print(print_program(with_mocked_views(parse(file), [rows])), end="")
+    >>> program, rows = parse(file), Rows("q", Span(file, 1, 1, 1, 2))
+    >>> mocked = with_mocked_views(program, load_program(program).normal, [rows])
+    >>> print(print_program(mocked), end="")
     .decl p(x: number)
     .decl q(x: number)
 
     Raises:
         InputError: `C0916`, there is no such relation.
     """
-    normal = load_program(program).normal
     for rows in given:
         readable_relation(normal, rows.relation, rows.span)
     names = {

@@ -31,6 +31,7 @@ from corollary.testing.cases import (
     CaseValue,
     Expectations,
     ExpectedProof,
+    ProgramFiles,
     Refusal,
     Rows,
 )
@@ -158,9 +159,10 @@ class _CaseRun:
         case, database = self._case, self._database
         if case.today:
             database.set_today(case.today)
-        program = self._prepared(case.files.program)
+        files = case.files
+        program = with_mocked_views(files.program, files.normal, case.given)
         with database.transaction() as transaction:
-            transaction.set_program(with_mocked_views(program, case.given))
+            transaction.set_program(self._prepared(files, program))
         self._note(transaction)
         steps = list(case.steps)
         given = tuple(CaseChange("insert", each.span, each) for each in case.given)
@@ -172,8 +174,8 @@ class _CaseRun:
             if not self._run_step(step):
                 return
 
-    def _prepared(self, program: Program) -> Program:
-        return program if self._coverage is None else self._coverage.prepare(program)
+    def _prepared(self, files: ProgramFiles, program: Program) -> Program:
+        return program if self._coverage is None else self._coverage.prepare(files, program)
 
     def _note(self, transaction: Transaction | None) -> None:
         if self._coverage is not None and transaction is not None:
@@ -257,7 +259,7 @@ class _CaseRun:
                 transaction.remove_rule(change.text, place="remove-rule")
             case _:
                 assert change.files is not None
-                transaction.set_program(self._prepared(change.files.program))
+                transaction.set_program(self._prepared(change.files, change.files.program))
 
     def _typed(self, rows: Rows, relation: Relation) -> tuple[tuple[str, ...], list[Row]]:
         """Return the columns that are given, and the values."""

@@ -476,6 +476,13 @@ def test_alternatives_of_sql() -> None:
     assert missed(three, "joined") == ["1", "3.1", "3.2"]
 
 
+def test_rules_of_views_that_a_case_replaces_are_not_covered() -> None:
+    case = "- name: a\n  given: {big: [[ann, 2]]}\n  then: {rows: {spend: [[ann, 2]]}}\n"
+    assert missed(case, "shop") == ["4", "6"]
+    case += "- name: b\n  given: {orders: [[1, ann, 20]], visits: [[ann, null]]}\n"
+    assert missed(case + "  then: {rows: {big: [[ann, 20]]}}\n", "shop") == []
+
+
 def test_coverage_is_printed() -> None:
     put("network.test.yaml", "cases: [{name: a, given: {direct_link: [[a, b]]}, then: {}}]")
     assert cli("test", "--coverage").stdout.splitlines() == [
