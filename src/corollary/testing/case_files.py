@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from corollary.errors import InputError
+from corollary.errors import Diagnostic, InputError
 from corollary.testing import CASE_SUFFIXES
 from corollary.testing.cases import Case
 
@@ -13,7 +13,7 @@ PROGRAM_EXTENSIONS = (".dl", ".sql")
 
 
 def find_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the files of cases: those that are named, and all in directories.
+    """Return the files of cases: those that are named, and all in directories, but hidden ones.
 
     Raises:
         InputError: `C1804`, there is none, or one is no file of cases.
@@ -21,8 +21,10 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in list(paths) or [Path()]:
         if path.is_dir():
-            names = (each for each in sorted(path.rglob("*")) if each.name.endswith(CASE_SUFFIXES))
-            found |= dict.fromkeys(each for each in names if each.is_file())
+            for each in sorted(path.rglob("*")):
+                is_hidden = any(part.startswith(".") for part in each.relative_to(path).parts)
+                if each.name.endswith(CASE_SUFFIXES) and each.is_file() and not is_hidden:
+                    found[each] = None
         elif not path.name.endswith(NAMED_SUFFIXES):
             text = f"`{path}` is no file of cases."
             raise InputError.of("C1804", text, None, f"it ends with {', '.join(NAMED_SUFFIXES)}")
@@ -34,6 +36,24 @@ def find_files(paths: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
+def read_files(paths: Iterable[Path], programs: Sequence[Path]) -> list[Case]:
+    """Return the cases of some files; programs are those of cases that name none.
+
+    Raises:
+        InputError: with the findings of all files, and of their programs.
+    """
+    found: list[Case] = []
+    findings: dict[Diagnostic, None] = {}
+    for path in paths:
+        try:
+            found += read_cases(path, programs)
+        except InputError as error:
+            findings |= dict.fromkeys(error.diagnostics)
+    if findings:
+        raise InputError(findings)
+    return found
+
+
 def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
     """Return the cases of a file.
 
@@ -42,7 +62,7 @@ def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
         programs: of cases that name none.
 
     Raises:
-        InputError: with all findings.
+        InputError: with all findings, also those of programs.
     """
     if path.suffix in PROGRAM_EXTENSIONS:
         from corollary.testing.text_cases import read_texts as read
@@ -55,6 +75,7 @@ def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
             text = f"The case `{each.name}` has no program."
             note = f"name it by `program:` or `--program`, or call it `{stem}.dl`"
             raise InputError.of("C1803", text, each.span, note)
+        _ = each.files.normal  # what is wrong with a program is said once, and not of each case
     return cases
 
 

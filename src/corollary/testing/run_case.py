@@ -185,13 +185,10 @@ class _CaseRun:
 
     def _run_step(self, step: CaseStep) -> bool:
         """Run a step; return whether it went as expected, so that others may follow."""
-        expected = step.expected
-        for rows in (*expected.added, *expected.removed):
-            relations = self._normal.relations
-            if rows.relation in relations and (
-                self._normal.kind_of(rows.relation) is RelationKind.VIRTUAL
-            ):
-                self._database.watch(rows.relation)
+        expected, before = step.expected, self._normal
+        for name in {each.relation for each in (*expected.added, *expected.removed)}:
+            if name in before.relations and before.kind_of(name) is RelationKind.VIRTUAL:
+                self._database.watch(name)
         transaction, refusal = self._commit(step.changes)
         self._note(transaction)
         if self._coverage is not None and refusal is not None:
@@ -200,11 +197,10 @@ class _CaseRun:
             return False
         for rows in expected.rows:
             relation = readable_relation(self._normal, rows.relation, rows.span)
-            held = to_python(self._database.relation(rows.relation).arrow())
-            self._compare("rows of", rows, relation, held)
+            self._compare("rows of", rows, relation, self._read(rows.relation))
         for sign, every in ((State.ADDED, expected.added), (State.REMOVED, expected.removed)):
             for rows in every:
-                self._compare_change(sign, rows, transaction)
+                self._compare_change(sign, rows, transaction, before)
         self._compare_alerts(expected, transaction)
         for proof in expected.proofs:
             self._compare_proof(proof)
@@ -341,10 +337,17 @@ class _CaseRun:
             name = f"{subject} {rows.relation}"
             self._failures.append(Failure(name, tuple(missing), tuple(unexpected)))
 
-    def _compare_change(self, sign: State, rows: Rows, transaction: Transaction | None) -> None:
+    def _read(self, name: str) -> list[Row]:
+        return to_python(self._database.relation(name).arrow())
+
+    def _compare_change(
+        self, sign: State, rows: Rows, transaction: Transaction | None, before: NormalProgram
+    ) -> None:
         relation = readable_relation(self._normal, rows.relation, rows.span)
         held: list[Row] = []
-        if transaction is not None:
+        if rows.relation not in before.relations:  # nobody could watch it
+            held = self._read(rows.relation) if sign is State.ADDED else []
+        elif transaction is not None:
             change = transaction.changes[rows.relation]
             held = to_python(change.added if sign is State.ADDED else change.removed)
             if change.before is not None and sign is State.REMOVED:
@@ -380,9 +383,10 @@ class _CaseRun:
         if not proof.holds:
             self._fail(f"proof of {expected.goal}", reason="it does not hold")
             return
-        nodes = [proof.nodes[at] for at in sorted(proof.tuples)]
         found = {
-            (each.relation, row_key(each.row)): each.text for each in nodes if each.kind == "base"
+            (each.relation, row_key(each.row)): each.text
+            for each in proof.nodes
+            if each.kind == "base"
         }
         missing = tuple(sorted(wanted[key] for key in wanted.keys() - found.keys()))
         unexpected = tuple(sorted(found[key] for key in found.keys() - wanted.keys()))

@@ -204,6 +204,32 @@ def test_a_proof_is_its_base_tuples() -> None:
     assert [each.reason for each in found.failures] == ["it does not hold"]
 
 
+def test_a_proof_of_a_sum_has_its_rows() -> None:
+    case = "given: {orders: [[1, ann, 20], [2, ann, 30], [3, bob, 99]]}\nthen: {proof: "
+    rows = """['orders(1, "ann", 20.00)', 'orders(2, "ann", 30.00)']"""
+    assert failures(f"""{case}{{'spend("ann", 50.00)': {rows}}}}}""", "shop") == []
+
+
+@pytest.mark.parametrize("kind", ["VIEW", "MATERIALIZED VIEW"])
+def test_a_new_view_gains_all_its_rows(kind: str) -> None:
+    assert (
+        failures(
+            f"""
+given: {{orders: [[1, ann, 20]]}}
+steps:
+  - when: {{sql: CREATE {kind} seen_ids AS SELECT id FROM orders}}
+    then: {{added: {{seen_ids: [[1]]}}, removed: {{seen_ids: []}}}}
+  - when: {{insert: {{orders: [[2, bob, 5]]}}}}
+    then: {{added: {{seen_ids: [[2]]}}}}
+  - when: {{sql: 'CREATE OR REPLACE {kind} seen_ids AS SELECT id, customer FROM orders'}}
+    then: {{rows: {{seen_ids: [[1, ann], [2, bob]]}}}}
+""",
+            "shop",
+        )
+        == []
+    )
+
+
 def test_given_rows_of_a_view_stand_for_it() -> None:
     assert (
         failures(
@@ -408,9 +434,20 @@ def test_files_that_are_not_there_or_no_cases() -> None:
     assert code() == "C1804"
     assert code("network.dl") == "C1804"
     assert code("no.yaml") == "C0104"
+    put(".hidden/other.test.yaml", "cases: [")
+    assert code() == "C1804"
     put("other.test.yaml", "cases: [{name: a, then: {}}]")
     assert code() == "C1803"
     assert cli("test", "--program", "network.dl").exit_code == OK
+
+
+def test_an_error_in_a_program_is_said_once() -> None:
+    put("bad.dl", ".decl p(x: nmber)\n")
+    put("bad.test.yaml", "cases: [{name: a, then: {}}, {name: b, then: {}}]")
+    put("worse.test.yaml", "program: bad.dl\ncases: [{name: a, then: {}}]")
+    found = cli("test")
+    assert found.exit_code == INPUT
+    assert found.stderr.count("error[C0214]") == 1
 
 
 # ----------------------------------------------------------------------------------------- coverage

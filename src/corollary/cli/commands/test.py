@@ -53,12 +53,12 @@ def command(
       corollary test models/schema.yml --program shop.sql
     """
     with output.reporting() as console:
-        from corollary.testing.case_files import find_files, read_cases
+        from corollary.testing.case_files import find_files, read_files
         from corollary.testing.coverage import Coverage
         from corollary.testing.run_case import run_case
 
         start = time.perf_counter()
-        cases = [case for file in find_files(paths) for case in read_cases(file, programs)]
+        cases = read_files(find_files(paths), programs)
         coverage = Coverage() if has_coverage else None
         outcomes = [run_case(case, coverage) for case in cases]
         seconds = time.perf_counter() - start
