@@ -87,16 +87,18 @@ class Rows:
     question: str | None = None
 
     def columns(self, relation: Relation) -> tuple[str, ...]:
-        """Return the columns that rows have values for: all unless their rows are mappings."""
+        """Return the columns that rows have values for: all unless all rows are mappings.
+
+        Raises:
+            InputError: `C1802`, the relation has no such column.
+        """
         named: set[str] = set()
         for row in self.nodes:
-            if not isinstance(row.value, dict):
-                return relation.columns
+            named |= row.keys.keys() if isinstance(row.value, dict) else set(relation.columns)
             for name, span in row.keys.items():
                 if name not in relation.columns:
                     text = f"`{relation.name}` has no column `{name}`."
                     raise InputError.of("C1802", text, span, _columns_note(relation))
-            named |= row.value.keys()
         return tuple(each for each in relation.columns if each in named or not self.nodes)
 
     def typed(self, relation: Relation, columns: Sequence[str]) -> list[tuple[Value, ...]]:
@@ -110,10 +112,9 @@ class Rows:
     def _typed_row(
         self, row: CaseValue, relation: Relation, columns: Sequence[str]
     ) -> tuple[Value, ...]:
-        missing = CaseValue(None, row.span)
         match row.value:
             case dict(members):
-                cells = [members.get(name, missing) for name in columns]
+                cells = [members.get(name, CaseValue(None, row.span)) for name in columns]
             case list(parts) if len(parts) == relation.arity:
                 cells = parts
             case list(parts):

@@ -23,7 +23,7 @@ from corollary.database.options import LOCAL, DatabaseOptions
 from corollary.database.program.loaded_program import read_facts
 from corollary.database.program.names import readable_relation, writable_relation
 from corollary.database.transaction import Transaction
-from corollary.errors import InputError, LimitError
+from corollary.errors import CorollaryError, InputError, LimitError
 from corollary.testing.cases import (
     Case,
     CaseChange,
@@ -91,7 +91,7 @@ class Outcome:
 
     case: Case
     failures: list[Failure] = field(default_factory=list)
-    error: InputError | None = None
+    error: CorollaryError | None = None
     seconds: float = 0.0
 
     @property
@@ -108,7 +108,7 @@ class Outcome:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        diagnostics = () if self.error is None else self.error.diagnostics
+        diagnostics = getattr(self.error, "diagnostics", ())
         kind = "passed" if self.is_passed else "failed" if self.error is None else "error"
         return {
             "file": self.case.span.file.name,
@@ -129,26 +129,20 @@ def run_case(case: Case, coverage: Coverage | None = None) -> Outcome:
         with open_with(None, DatabaseOptions(LOCAL)) as database:
             state_of(database).is_trial = True
             _CaseRun(case, database, outcome.failures, coverage).run()
-    except InputError as error:
+    except CorollaryError as error:
         outcome.error = error
     outcome.seconds = time.perf_counter() - start
     return outcome
 
 
+@dataclass(slots=True)
 class _CaseRun:
     """One run of a case; failures are collected, and errors in the case are raised."""
 
-    def __init__(
-        self,
-        case: Case,
-        database: Database,
-        failures: list[Failure],
-        coverage: Coverage | None,
-    ) -> None:
-        self._case = case
-        self._database = database
-        self._failures = failures
-        self._coverage = coverage
+    _case: Case
+    _database: Database
+    _failures: list[Failure]
+    _coverage: Coverage | None
 
     @property
     def _normal(self) -> NormalProgram:
@@ -234,19 +228,11 @@ class _CaseRun:
 
     def _apply(self, change: CaseChange, transaction: Transaction) -> None:
         if change.rows is not None:
-            name, span = change.rows.relation, change.rows.span
-            relation = writable_relation(self._normal, name, span)
-            columns, rows = self._typed(change.rows, relation)
-            given = [dict(zip(columns, row, strict=True)) for row in rows]
-            if len(columns) < relation.arity:  # the others are null, if they may be
-                missing = next(each for each in relation.columns if each not in columns)
-                at = relation.columns.index(missing)
-                if given and not relation.types[at].nullable:
-                    text = f"The rows have no `{missing}`, and it may not be null in `{name}`."
-                    raise InputError.of("C1802", text, span, f"add `{missing}` to each row")
-                rows = [tuple(row.get(each) for each in relation.columns) for row in given]
+            relation = writable_relation(self._normal, change.rows.relation, change.rows.span)
+            rows = self._resolved(change.rows, relation)
+            rows.columns(relation)
             method = getattr(transaction, change.operation)
-            method(name, rows)
+            method(relation.name, rows.typed(relation, relation.columns))
             return
         match change.operation:
             case "add-rule":
@@ -257,25 +243,19 @@ class _CaseRun:
                 assert change.files is not None
                 transaction.set_program(self._prepared(change.files, change.files.program))
 
-    def _typed(self, rows: Rows, relation: Relation) -> tuple[tuple[str, ...], list[Row]]:
-        """Return the columns that are given, and the values."""
-        if rows.question is not None:
-            rows = self._answered(rows, rows.question, relation)
-        columns = rows.columns(relation)
-        return columns, rows.typed(relation, columns)
-
-    def _answered(self, rows: Rows, question: str, relation: Relation) -> Rows:
-        """Return the rows that a question in SQL has."""
-        answer = self._database.sql(question)
-        shape = answer.shape
-        names = shape.columns
+    def _resolved(self, rows: Rows, relation: Relation) -> Rows:
+        """Return the rows; those that a question in SQL has if there is one."""
+        if rows.question is None:
+            return rows
+        answer = self._database.sql(rows.question)
+        names, types = answer.shape.columns, answer.shape.types
         if len(names) == relation.arity and not {*names} & {*relation.columns}:
             names = relation.columns  # VALUES has no names
         found = []
         for row in to_python(answer.arrow()):
             cells = {
                 name: CaseValue(None if value is None else format_value(value, type_), rows.span)
-                for name, value, type_ in zip(names, row, shape.types, strict=True)
+                for name, value, type_ in zip(names, row, types, strict=True)
             }
             found.append(CaseValue(cells, rows.span, keys=dict.fromkeys(names, rows.span)))
         return Rows(rows.relation, rows.span, tuple(found))
@@ -315,7 +295,8 @@ class _CaseRun:
 
     def _compare(self, subject: str, rows: Rows, relation: Relation, held: Iterable[Row]) -> None:
         """Compare the rows that should be there with those that are, as far as columns go."""
-        columns, wanted = self._typed(rows, relation)
+        rows = self._resolved(rows, relation)
+        columns = rows.columns(relation)
         places = [relation.columns.index(each) for each in columns]
         types = [relation.types[at] for at in places]
         shown: dict[Row, str] = {}
@@ -329,7 +310,7 @@ class _CaseRun:
                 shown.setdefault(key, f"{relation.name}({', '.join(texts)})")
             return keys
 
-        expected = count(wanted)
+        expected = count(rows.typed(relation, columns))
         found = count(tuple(row[at] for at in places) for row in held)
         missing = sorted(shown[key] for key in (expected - found).elements())
         unexpected = sorted(shown[key] for key in (found - expected).elements())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corollary.errors import InputError
+from corollary.errors import CorollaryError, InputError
 from corollary.testing.case_files import read_cases
 from corollary.testing.run_case import run_case
 from support.command_line import OK, cli, put
@@ -156,11 +156,12 @@ def test_they_are_found_in_directories() -> None:
 )
 def test_what_is_wrong(text: str, message: str, line: int) -> None:
     path = put("network.test.dl", text)
+    error: CorollaryError | None
     try:
         (error,) = [run_case(each).error for each in read_cases(path)]
     except InputError as refused:
         error = refused
-    assert error is not None
+    assert isinstance(error, InputError)
     (finding,) = error.diagnostics
     assert finding.message.startswith(message), finding.message
     assert finding.span is not None
