@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,25 @@ steps:
     )
 
 
+def test_several_statements_of_one_transaction() -> None:
+    assert (
+        failures(
+            """
+given: {orders: [[1, ann, 20]]}
+when:
+  sql: |
+    BEGIN;
+    DELETE FROM orders WHERE id = 1;
+    INSERT INTO orders VALUES (2, 'ann', 30);
+    COMMIT;
+then: {added: {orders: [[2, ann, 30]]}, removed: {orders: [[1, ann, 20]], spend: [[ann, 20]]}}
+""",
+            "shop",
+        )
+        == []
+    )
+
+
 def test_a_bag_has_its_copies_and_texts_stay_texts() -> None:
     case = """
 given: {visits: [[no, 2026-11-16], [no, 2026-11-16], ["null", null], {customer: 1.0}]}
@@ -446,6 +466,14 @@ def test_files_that_are_not_there_or_no_cases() -> None:
     put("other.test.yaml", "cases: [{name: a, then: {}}]")
     assert code() == "C1803"
     assert cli("test", "--program", "network.dl").exit_code == OK
+
+
+def test_yaml_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    put("network.test.yaml", "cases: []")
+    said = cli("test").stderr
+    assert "error[C1805]: Cases in YAML need the package PyYAML." in said
+    assert "  = pip install 'corollary[testing]'" in said
 
 
 def test_an_error_in_a_program_is_said_once() -> None:

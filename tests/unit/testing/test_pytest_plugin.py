@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -30,7 +31,9 @@ cases:
 def session(*arguments: str) -> tuple[int, str]:
     options = ("-q", "-p", "no:cacheprovider", "-p", PLUGIN, "-o", "addopts=")
     command = [sys.executable, "-m", "pytest", *options, *arguments]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Where the package is installed, its entry point would register the plugin a second time.
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    found = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     return found.returncode, found.stdout
 
 
