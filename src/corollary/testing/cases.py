@@ -4,12 +4,11 @@ Values of rows are kept as the texts of their file until the relation they are f
 type of a column says what a text means, and a finding about it has its position.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from corollary.console import counted
 from corollary.core.logic import Value
@@ -27,13 +26,11 @@ class CaseValue:
     """A value in a file of cases: a text, None for null, a list of nodes, or a mapping to nodes.
 
     Attributes:
-        is_plain: of a text, whether it is not in quotes, so that it may be a number.
         keys: of a mapping, where its keys are.
     """
 
     value: "str | list[CaseValue] | dict[str, CaseValue] | None"
     span: Span
-    is_plain: bool = False
     keys: dict[str, Span] = field(default_factory=dict)
 
     def typed(self, type_: Type) -> Value:
@@ -47,27 +44,25 @@ class CaseValue:
                 return None
             case None:
                 raise ValueError("null, where no null is allowed")
-            case str(text):
-                return text if type_.is_symbol else parse_value(text, type_.with_null(False))
+            case str(text):  # also the empty one, in a column that may be null
+                return parse_value(text, type_.with_null(False))
             case list(parts) if type_.element is not None:
                 return tuple(each.typed(type_.element.with_null(True)) for each in parts)
+            case dict(parts) if type_.is_struct:
+                none = CaseValue(None, self.span)
+                return tuple(
+                    parts.get(name, none).typed(inner.with_null(True))
+                    for name, inner in type_.members
+                )
+            case dict(parts) if type_.is_map:
+                (_, key), (_, held) = type_.members
+                pairs = [
+                    (parse_value(name, key), each.typed(held.with_null(True)))
+                    for name, each in parts.items()
+                ]
+                return tuple(sorted(pairs, key=lambda pair: cast(Any, pair[0])))
             case _:
-                return parse_value(json.dumps(self.as_json(), ensure_ascii=False), type_)
-
-    def as_json(self) -> Any:
-        """Return it as a decoded JSON value."""
-        match self.value:
-            case list(parts):
-                return [each.as_json() for each in parts]
-            case dict(members):
-                return {name: each.as_json() for name, each in members.items()}
-            case str(text) if self.is_plain:
-                try:
-                    return json.loads(text)
-                except ValueError:
-                    return text
-            case value:
-                return value
+                raise ValueError(f"a {'list' if isinstance(self.value, list) else 'mapping'}")
 
 
 @dataclass(frozen=True, slots=True)

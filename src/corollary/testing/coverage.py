@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from corollary.console import counted
 from corollary.core.logic import Atom, BodyItem, Clause
 from corollary.core.printer import print_body, print_clause
 from corollary.core.program import Declaration, Program, Reaction, owner_of
@@ -161,7 +160,7 @@ class Coverage:
         every = self.rules
         missed = [each for each in every if not each.is_covered]
         done = len(every) - len(missed)
-        yield f"{done:,} of {counted(len(every), 'rule')} and alternatives have derived something"
+        yield f"{done:,} of {len(every):,} rules and alternatives have derived something"
         for each in missed:
             number = "" if each.alternative is None else f" (alternative {each.alternative})"
             yield f"  never  {each.span.file.name}:{each.span.line}{number} {each.text}"

@@ -184,7 +184,7 @@ def _cell(term: Term, span: Span) -> CaseValue:
         case Constant(value=date() as moment):
             return CaseValue(moment.isoformat(), span)
         case _:
-            return CaseValue(print_term(term), span, is_plain=True)
+            return CaseValue(print_term(term), span)
 
 
 def _changes(section: Section) -> Iterator[CaseValue]:

@@ -86,7 +86,7 @@ def _parse(file: SourceFile) -> CaseValue:
         place = span(node.start_mark, node.end_mark)
         if isinstance(node, yaml.ScalarNode):
             is_null = node.tag.endswith(":null")
-            return CaseValue(None if is_null else node.value, place, is_plain=node.style is None)
+            return CaseValue(None if is_null else node.value, place)
         if isinstance(node, yaml.SequenceNode):
             return CaseValue([node_of(each) for each in node.value], place)
         found: dict[str, CaseValue] = {}

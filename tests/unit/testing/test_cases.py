@@ -307,6 +307,45 @@ then: {rows: {seen: """
     ]
 
 
+VALUES = {
+    "unsigned": "18446744073709551615",
+    "float": "-0.5",
+    "float32": "0.1",
+    "decimal(12, 2)": "12.5",
+    "bool": "true",
+    "date": "2026-11-16",
+    "timestamp": "2026-11-16T08:00:00Z",
+    "timestamp_ntz": "2026-11-16 08:00:00",
+    "time_of_day": "08:00:00",
+    "binary": "00ff",
+    "[number]": "[1, null, 3]",
+    "[symbol]": "[no, 'b, c', 2026-11-16]",
+    "{a: number, b: symbol}": "{a: 1, b: 'x'}",
+    "{symbol -> decimal(5, 2)}": "{pen: 1.25, ink: 2}",
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_all_types(name: str) -> None:
+    put("typed.dl", f".decl p(x: {name}?)\n.decl q(x: {name}?)\nq(x) :- p(x).\n")
+    value = VALUES[name]
+    case = f"given: {{p: [[{value}], [null]]}}\nthen: {{rows: {{q: [[{value}], [~]]}}, added: "
+    assert failures(f"{case}{{q: [{{x: {value}}}, {{}}]}}}}", "typed") == []
+    found = failures(f"{case}{{q: []}}}}", "typed")
+    assert [(subject, missing, len(rows)) for subject, missing, rows in found] == [
+        ("rows added to q", (), 2)
+    ]
+
+
+def test_records_are_texts() -> None:
+    text = ".type Pair = [x: number, y: Pair]\n.decl p(x: Pair)\n.decl q(x: Pair)\nq(x) :- p(x).\n"
+    put("pairs.dl", text)
+    case = "given: {p: [['[1, [2, nil]]'], [nil]]}\nthen: {rows: {q: [['[1,[2,nil]]'], [nil]]}}"
+    assert failures(case, "pairs") == []
+    found = outcome("given: {p: [[[1, nil]]]}\nthen: {}", "pairs")
+    assert "does not fit: a list" in str(found.error)
+
+
 def test_the_day_is_set() -> None:
     put("due.dl", ".decl task(d: date)\n.decl due(d: date)\ndue(d) :- task(d), d <= today().\n")
     assert (
