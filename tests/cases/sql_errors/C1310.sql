@@ -62,8 +62,6 @@ select k from t where b = s like 'x'
 
 select k from t where b <> k between 1 and 2
 
-select k | a & 3 from t
-
 select a from t where (a, b) = all (select a, b from u)
 
 select r.id from t, lateral range(t.k) r

@@ -100,6 +100,10 @@ class PositionParser(BoundedParser, SparkParser):
         for name, parse in SparkParser.FUNCTION_PARSERS.items()
         if name in _CALLS_WITH_SYNTAX
     }
+    TERM: ClassVar[dict[TokenType, type[exp.Binary]]] = {
+        **SparkParser.TERM,
+        TokenType.DPIPE: exp.DPipe,  # as strong as `+` in Spark
+    }
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self.parse_plus(),
@@ -116,6 +120,27 @@ class PositionParser(BoundedParser, SparkParser):
         if isinstance(operand, exp.Literal) and not operand.is_string:
             return operand
         return self.expression(exp.Anonymous(this="positive", expressions=[operand]))
+
+    def _parse_bitwise(self, weakest: int = 0) -> Any:
+        """Parse operators on bits that bind as strongly as one at least, the weakest first."""
+        this = self._parse_term()
+        while (found := self._bit_operator()) and found[0] >= weakest:
+            strength, width, kind = found
+            self._advance(width)
+            other = self._parse_bitwise(strength + 1)
+            node: exp.Expr = self.expression(kind(this=this, expression=other))
+            if width == 3:
+                node = exp.Anonymous(this="shiftrightunsigned", expressions=[this, other])
+            this = self._extended(this, node)
+        return this
+
+    def _bit_operator(self) -> tuple[int, int, type[exp.Expr]] | None:
+        """Return the strength of the operator here, its number of tokens and its node."""
+        signs = [each.token_type for each in self._tokens[self._index : self._index + 3]]
+        for known, strength, kind in _BIT_OPERATORS:
+            if tuple(signs[: len(known)]) == known:
+                return strength, len(known), kind
+        return None
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
         """Raise the problem with the place of its token, or of the end of the text."""
@@ -229,6 +254,16 @@ class SparkWithPlaces(Spark):
 
         COMMANDS: ClassVar[set[TokenType]] = set()
 
+
+_BIT_OPERATORS: tuple[tuple[tuple[TokenType, ...], int, type[exp.Expr]], ...] = (
+    ((TokenType.PIPE,), 0, exp.BitwiseOr),
+    ((TokenType.CARET,), 1, exp.BitwiseXor),
+    ((TokenType.AMP,), 2, exp.BitwiseAnd),
+    ((TokenType.GT,) * 3, 3, exp.BitwiseRightShift),
+    ((TokenType.GT,) * 2, 3, exp.BitwiseRightShift),
+    ((TokenType.LT,) * 2, 3, exp.BitwiseLeftShift),
+)
+"""Tokens of operators on bits, their strength, and their node; `>>>` becomes a function."""
 
 _PAIRS = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 

@@ -26,7 +26,6 @@ CURES = [
     ("select a from t where sum(k) > 1", "select a from t group by a HAVING sum(k) > 1"),
     ("select a, k from t group by a", "select a, min(k) from t group by a"),
     ("select rank() from t", "select rank() OVER (PARTITION BY a ORDER BY k) from t"),
-    ("select k | a & 3 from t", "select k | (a & 3) from t"),
     ("select ts + 1 from t", "select ts + INTERVAL 1 DAY from t"),
     ("select f div 2 from t", "select f / 2 from t"),
     ("select ? + 1", "select :name + 1"),

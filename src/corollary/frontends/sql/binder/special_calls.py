@@ -291,11 +291,6 @@ def _bits(context: ExpressionContext, node: exp.Expr) -> Expression:
     context.session.check(node, "this", "expression")
     functor, sign = _BITS[type(node)]
     parts = [each for key in ("this", "expression") if (each := node.args.get(key))]
-    for part in parts:
-        if type(part) in _BITS and type(part) not in (type(node), exp.BitwiseNot):
-            # Spark has a precedence among them, sqlglot none.
-            message = "Operators on bits are mixed."
-            raise context.session.error("C1310", message, node, "write parentheses")
     site = context.site(node, *parts, name=sign)
     return function_call(functor, [context.bind(each) for each in parts], site)
 
