@@ -183,3 +183,14 @@ SELECT k, rank() OVER (w ORDER BY k DESC) AS r, count(*) OVER (w ORDER BY k RANG
 -- numbers in texts as Java reads them
 SELECT CAST('1.5f' AS DOUBLE) AS x, CAST('0x1p3' AS DOUBLE) AS y, TRY_CAST('1.5ff' AS DOUBLE) AS z, CAST('2D' AS FLOAT) AS w
 -- = 1.5 | 8.0 | NULL | 2.0
+
+-- windows of times that are texts or dates, and texts that are none
+SELECT cast(window.start AS STRING) AS s, COUNT(*) AS c FROM (SELECT concat('2021-01-01 00:0', k, ':30') AS at FROM t) GROUP BY window(at, '2 minutes')
+-- = 2021-01-01 00:00:00 | 1
+-- = 2021-01-01 00:02:00 | 2
+
+SELECT cast(session_window.end AS STRING) AS e, COUNT(*) AS c FROM (SELECT date_add(DATE '2021-01-01', 2 * k) AS at FROM t) GROUP BY session_window(at, '2 days')
+-- = 2021-01-09 00:00:00 | 3
+
+SELECT COUNT(*) AS c FROM t GROUP BY window(concat('x', k), '2 minutes')
+-- error C0810

@@ -37,6 +37,8 @@ CREATE VIEW v AS SELECT id, COUNT(*) OVER (ORDER BY price RANGE BETWEEN «0.125 
 -- windows of time
 CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY «window(at, '1 month');
 
+CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY window(«qty, '1 hour');
+
 CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY «window(at, '1 hour', '2 hours');
 
 CREATE VIEW v AS SELECT window.start AS s FROM item GROUP BY window(at, '1 hour'), «window(at, '1 day');

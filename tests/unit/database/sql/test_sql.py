@@ -260,7 +260,7 @@ def test_what_is_there_is_shown(db: corollary.Database) -> None:
     assert "C1368" in refusal(db, "DESCRIBE z")
     ((text,),) = db.sql("SHOW CREATE TABLE w").rows()
     assert text == "CREATE MATERIALIZED VIEW w AS SELECT k FROM t"
-    assert db.sql("SHOW FUNCTIONS LIKE 'upp*|max_*'").rows() == [("max_by",), ("upper",)]
+    assert db.sql("SHOW FUNCTIONS LIKE 'upp*|max_*|•*'").rows() == [("max_by",), ("upper",)]
     assert db.sql("DESCRIBE FUNCTION upper").rows()[0] == ("Function: upper",)
     assert "has another value each time" in db.sql("DESC FUNCTION rand").rows()[1][0]
     assert db.sql("DESCRIBE FUNCTION nothing").rows() == [("Function: nothing not found.",)]

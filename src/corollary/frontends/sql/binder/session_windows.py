@@ -14,11 +14,9 @@ Rows without a time are in none.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from corollary.core.functors.spec import MOMENT
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql.binder.context import ExpressionContext
-from corollary.frontends.sql.binder.functions.arguments import fitted
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, ScopeSource
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.time_windows import PARTS, SESSION, TimeSession
@@ -62,9 +60,7 @@ def bind_session(found: TimeSession, context: ExpressionContext) -> tuple[BoundS
     """Return the sessions of a block, and its scope with their times."""
     session, scope = context.session, context.scope
     site = context.site(found.call, found.call.expressions[0], name="session_window")
-    time = context.bind(found.call.expressions[0])
-    if not time.type.is_timestamp_ntz:
-        time = fitted(time, MOMENT, site)
+    time = context.bind(found.time)
     number = session.next_source()
     columns = tuple(
         ScopeColumn(name, ColumnReference(number, at, time.type), SESSION)

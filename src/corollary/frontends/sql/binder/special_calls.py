@@ -37,6 +37,7 @@ from corollary.frontends.sql.binder.structs import (
     bind_named_struct,
     bind_struct,
 )
+from corollary.frontends.sql.binder.time_windows import MOMENTS
 from corollary.frontends.sql.binder.values import literals
 from corollary.frontends.sql.binder.values.common_types import call, fits_bits, integer, sized
 from corollary.frontends.sql.binder.values.conversions import cast, convert
@@ -440,6 +441,15 @@ def _grouping(context: ExpressionContext, node: exp.Anonymous) -> Expression:
     return reduce(shifted, found)
 
 
+def _moment(context: ExpressionContext, node: exp.Anonymous) -> Expression:
+    """Return the time of a window: a timestamp, without a zone if it has none."""
+    (part,) = node.expressions
+    value = context.bind(part)
+    if value.type.is_timestamp_ntz:
+        return value
+    return fitted(value, MOMENT, context.site(node, part, name=name_of(node).removeprefix("•")))
+
+
 Special = Callable[[ExpressionContext, exp.Anonymous], Expression | None]
 SPECIAL_CALLS: dict[str, Special] = {
     **dict.fromkeys(_CAST_FUNCTIONS, _cast_function),
@@ -450,6 +460,7 @@ SPECIAL_CALLS: dict[str, Special] = {
     "named_struct": bind_named_struct,
     "arrays_zip": bind_arrays_zip,
     EXPLODED: bind_exploded,
+    **dict.fromkeys(MOMENTS, _moment),
     **dict.fromkeys(MAP_LAMBDAS, bind_map_lambda),
 }
 """Functions that read their arguments themselves; None from them means the usual way."""

@@ -22,6 +22,8 @@ _NUMBER = "•number"
 _WINDOWS = ("window", "session_window")
 SESSION = "•session"
 """The source that has the times of a row's session."""
+MOMENTS = ("•window", "•session_window")
+"""Functions of the time that a window is of, which make a timestamp of it."""
 PARTS = ("start", "end")
 WINDOWS_MAX = 1000
 """So many windows may have a row."""
@@ -29,9 +31,10 @@ WINDOWS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class TimeSession:
-    """The `session_window(…)` of a SELECT, and its gap as an interval."""
+    """The `session_window(…)` of a SELECT, its time, and its gap as an interval."""
 
     call: exp.Anonymous
+    time: exp.Expr
     gap: exp.Expr
 
 
@@ -50,8 +53,9 @@ def without_time_windows(
         times = dict[str, exp.Expr](
             (each, exp.column(each, table=SESSION, quoted=True)) for each in PARTS
         )
-        return *_with_times(node, order, calls[0], times), TimeSession(calls[0], gap)
-    time, (duration, slide, offset) = calls[0].expressions[0], _read(calls[0], session)
+        found = TimeSession(calls[0], _moment(calls[0]), gap)
+        return *_with_times(node, order, calls[0], times), found
+    time, (duration, slide, offset) = _moment(calls[0]), _read(calls[0], session)
     count = -(-duration // slide)
     if count > WINDOWS_MAX:
         message = f"A row would be in {count} windows."
@@ -65,15 +69,15 @@ def without_time_windows(
         tests.append(exp.LT(this=passed.copy(), expression=_number(duration)))
     start = exp.paren(exp.Sub(this=time.copy(), expression=_micros(passed)))
     end = exp.paren(exp.Add(this=start.copy(), expression=_micros(_number(duration))))
-    found, order = _with_times(node, order, calls[0], {"start": start, "end": end})
+    select, order = _with_times(node, order, calls[0], {"start": start, "end": end})
     if count > 1:
         rows = [exp.Tuple(expressions=[_number(at)]) for at in range(count)]
         columns = [exp.to_identifier(_NUMBER, quoted=True)]
         alias = exp.TableAlias(this=exp.to_identifier("•windows", quoted=True), columns=columns)
-        found.append(
+        select.append(
             "joins", exp.Join(this=exp.Values(expressions=rows, alias=alias), kind="CROSS")
         )
-    return found.where(*tests, copy=False), order, None
+    return select.where(*tests, copy=False), order, None
 
 
 def _with_times(
@@ -167,6 +171,14 @@ def _length(node: exp.Expr) -> int | None:
     if not isinstance(node, exp.Literal):
         return None
     return microseconds_of(node.this) if node.is_string else int(node.this) if node.is_int else None
+
+
+def _moment(call: exp.Anonymous) -> exp.Expr:
+    """Return the time of a window, whatever its type is."""
+    time = call.expressions[0]
+    found = _call(f"•{name_of(call)}", time.copy())
+    found.meta.update(time.meta)
+    return found
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

@@ -139,7 +139,8 @@ def _matching(written: str, names: Iterable[str]) -> list[str]:
 
 def _functions() -> set[str]:
     """Return the names of all functions, aggregates and window functions."""
-    return {*function_names(), *SPECIAL_CALLS, *AGGREGATES, *WINDOW_FUNCTIONS} - INTERNAL
+    names = {*function_names(), *SPECIAL_CALLS, *AGGREGATES, *WINDOW_FUNCTIONS}
+    return {each for each in names if not each.startswith("•")} - INTERNAL
 
 
 def _described(statement: nodes.Show) -> Iterator[str]:
