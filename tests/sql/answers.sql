@@ -194,3 +194,16 @@ SELECT cast(session_window.end AS STRING) AS e, COUNT(*) AS c FROM (SELECT date_
 
 SELECT COUNT(*) AS c FROM t GROUP BY window(concat('x', k), '2 minutes')
 -- error C0810
+
+-- what cannot be null can still fail
+SELECT COUNT(1 / (k - k)) AS c FROM t
+-- error C0810
+
+SELECT a, COUNT(CAST(concat('x', k) AS INT)) AS c FROM t GROUP BY a
+-- error C0810
+
+SELECT k FROM t WHERE 1 / (k - k) IS NOT NULL
+-- error C0810
+
+SELECT COUNT(CAST(concat('1', k) AS INT)) AS c, AVG(CAST(concat('1', k) AS INT)) AS m FROM t WHERE CAST(concat('1', k) AS INT) IS NOT NULL
+-- = 3 | 12.0

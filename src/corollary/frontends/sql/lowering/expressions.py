@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES, is_strict
+from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES, can_fail, is_strict
 from corollary.core.logic import Constant, Functor, Term, Truth
 from corollary.core.types import BOOL
 from corollary.frontends.sql.lowering import subqueries
@@ -150,7 +150,7 @@ def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody)
             functor="not", arguments=(FunctionCall(functor="is_null", arguments=(inner,)),)
         ):
             term = lowering.term(inner, body, drops_null=True)
-            if body.is_nullable(term) or has_subquery(inner):
+            if body.is_nullable(term) or has_subquery(inner) or can_fail(term):
                 body.compare("=", term, term)
         case _:
             body.require(lowering.term(condition, body))

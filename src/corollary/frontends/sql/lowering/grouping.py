@@ -11,7 +11,7 @@ Without keys there may be no row at all: then the counts are 0 and the rest is n
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from corollary.core.functors.catalog import is_strict
+from corollary.core.functors.catalog import can_fail, is_strict
 from corollary.core.functors.holistic import ARGUMENTS, HOLISTIC
 from corollary.core.logic import (
     AggregateTerm,
@@ -130,7 +130,7 @@ class Groups:
                     total = self._total("sum", EVERY_ROW, column, "total", sum_type(type_))
                     if call.name == "sum" and not may_be_null:
                         return total
-                    number = self._count(arguments)
+                    number = self._count([term] if self.rows.is_nullable(term) else [])
                 value = total if call.name == "sum" else mean_of(total, number, type_, call.type)
                 if not may_be_null:
                     return value
@@ -143,9 +143,9 @@ class Groups:
                 return self._holistic(call, arguments)
 
     def _count(self, terms: Sequence[Term]) -> Variable:
-        """Return the number of rows in which no term is null."""
+        """Return the number of rows in which no term is null, or the error of one."""
         copies = self.rows.count_term()
-        nullable = [each for each in terms if self.rows.is_nullable(each)]
+        nullable = [each for each in terms if self.rows.is_nullable(each) or can_fail(each)]
         if not nullable and copies is None:
             return self._total("count", EVERY_ROW, None, "counted", NUMBER)
         counted = copies or ONE
