@@ -182,7 +182,7 @@ def of_rows(example: Example, text: str, tokens: list[Token]) -> Lifted | None:
     start, rows, at = tokens[at + 1].start, [], at + 2
     while True:
         end = closing(words, at)
-        inside = text[tokens[at].start : tokens[end].end + 1].replace("X '", "X'")  # as all read it
+        inside = text[tokens[at].start : tokens[end].end + 1]
         rows.append(items_of(inside[1:-1]) if words[at] == "(" else [inside])
         at = end + 2
         if words[end + 1] != ",":

@@ -296,11 +296,16 @@ def split_statements(
 
 
 def _with_identifiers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield tokens with the names that `IDENTIFIER('a.b')` says in place of it."""
+    """Yield tokens with the names that `IDENTIFIER('a.b')` says, and bytes in place of `X '61'`."""
     at = 0
     while at < len(tokens):
         part = tokens[at : at + 4]
         kinds = tuple(each.token_type for each in part[1:])
+        is_word = part[0].token_type is TokenType.VAR
+        if is_word and part[0].text in {"X", "x"} and kinds[:1] == (TokenType.STRING,):
+            yield _replaced(part[0], TokenType.HEX_STRING, part[1].text, part[1].end)
+            at += 2
+            continue
         if part[0].text.upper() != "IDENTIFIER" or kinds != _IN_BRACKETS:
             yield part[0]
             at += 1
@@ -573,8 +578,9 @@ def _as_name(word: Token) -> Token:
     return _replaced(word, TokenType.VAR, word.text)
 
 
-def _replaced(word: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, word.line, word.col, word.start, word.end, word.comments)
+def _replaced(word: Token, kind: TokenType, text: str, end: int | None = None) -> Token:
+    end = word.end if end is None else end
+    return Token(kind, text, word.line, word.col, word.start, end, word.comments)
 
 
 _DIRECTIONS = frozenset({TokenType.ASC, TokenType.DESC})

@@ -62,7 +62,11 @@ _UNITS = {
     "HOUR": "hour",
     "MINUTE": "minute",
     "SECOND": "second",
+    "MILLISECOND": "millisecond",
+    "MICROSECOND": "microsecond",
 }
+_FRACTIONS = {"millisecond": 1000, "microsecond": 1}
+"""Units of date_trunc, and the microseconds of those below a second."""
 
 
 _NUMBER_OF_DAY = "(((year({0}) * 12 + month({0})) * 32) + day({0}))"
@@ -110,7 +114,7 @@ def _unit(argument: Expression, site: Site, smallest: tuple[str, ...]) -> str:
 
 def _truncated_day(arguments: list[Expression], site: Site) -> Expression:
     """`trunc(date, unit)`: a date."""
-    unit = _unit(arguments[1], site, ("day", "hour", "minute", "second"))
+    unit = _unit(arguments[1], site, ("day", "hour", "minute", "second", *_FRACTIONS))
     return call(f"start_of_{unit}", (fitted(arguments[0], DAY, site),), DATE, site.span)
 
 
@@ -118,7 +122,15 @@ def _truncated_moment(arguments: list[Expression], site: Site) -> Expression:
     """`date_trunc(unit, timestamp)`: a timestamp."""
     unit = _unit(arguments[0], site, ())
     moment = fitted(arguments[1], MOMENT, site)
-    return call(f"start_of_{unit}", (moment,), TIMESTAMP, site.span)
+    second = call(
+        f"start_of_{'second' if unit in _FRACTIONS else unit}", (moment,), TIMESTAMP, site.span
+    )
+    if unit not in _FRACTIONS:
+        return second
+    passed = call("microseconds_between", (second, moment), NUMBER, site.span)
+    rest = call("rem", (passed, integer(_FRACTIONS[unit])), NUMBER, site.span)
+    whole = call("-", (passed, rest), NUMBER, site.span)
+    return call("add_microseconds", (second, whole), TIMESTAMP, site.span)
 
 
 PARTS = {
