@@ -9,7 +9,6 @@ from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.types import NUMERIC, PRIMITIVES, Kind
 from corollary.frontends.sql.binder.aggregates import AGGREGATES as SQL_AGGREGATES
 from corollary.frontends.sql.binder.functions import table
-from corollary.frontends.sql.binder.generators import EXPLODED
 from corollary.frontends.sql.binder.lambdas import MAP_LAMBDAS
 from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
 from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
@@ -106,7 +105,7 @@ OF_STRUCTS = {"struct", "named_struct", "arrays_zip"}
 
 def sql_functions_table() -> list[str]:
     """Return the functions of SQL, by group."""
-    special = set(SPECIAL_CALLS)
+    special = {each for each in SPECIAL_CALLS if not each.startswith("•")}
     casts = {each for each in special if SPECIAL_CALLS[each] is SPECIAL_CALLS["bigint"]}
     times = {each for each in special if each.endswith(("add", "diff"))}
     of_json = {"json_tuple", *table.JSON_FUNCTIONS, *_sql_names("JSON")}
@@ -126,7 +125,7 @@ def sql_functions_table() -> list[str]:
         "casts": casts,
         "aggregates": {
             *SQL_AGGREGATES,
-            *special - casts - times - OF_STRUCTS - {EXPLODED, *MAP_LAMBDAS},
+            *special - casts - times - OF_STRUCTS - {*MAP_LAMBDAS},
         },
         "windows": WINDOW_FUNCTIONS,
     }
