@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +34,8 @@ from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END
 if TYPE_CHECKING:
     from corollary.database.alterations import Alter
     from corollary.warehouse.publishing.publisher import PublishResult
+
+Found = TypeVar("Found")
 
 
 class Transaction:
@@ -322,6 +324,26 @@ class Transaction:
         refused and rolled back, when the function has returned.
         """
         self._request.inspect = check_function(function, "inspect")
+
+    def look(self, ask: Callable[[], Found]) -> Found:
+        """Return what a function finds in the state that the transaction would leave so far.
+
+        All of it is done for that and undone again; what constraints say does not matter yet.
+        """
+        self._check_open()
+        found: list[Found] = []
+        state = self._state
+
+        def inspect(transaction: OpenTransaction) -> None:
+            before = state.loaded, state.shapes
+            state.loaded, state.shapes = transaction.after, None
+            try:
+                found.append(ask())
+            finally:
+                state.loaded, state.shapes = before
+
+        commit(state, self._store, replace(self._request, is_dry=True, inspect=inspect))
+        return found[0]
 
     # --- the end -------------------------------------------------------------------------------
 

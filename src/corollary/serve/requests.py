@@ -169,13 +169,21 @@ class SqlChangesRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class SqlDefinitionsRequest(Request):
-    """Definitions in SQL: tables and views that are created, altered and dropped, in order."""
+class SqlTransactionRequest(Request):
+    """A transaction of its own, of writes and definitions in SQL; or what is found in it so far."""
 
-    role: ClassVar[AccessRole] = AccessRole.ADMIN
+    role: ClassVar[AccessRole] = AccessRole.WRITE
     is_write: ClassVar[bool] = True
 
-    statements: Annotated[tuple[str, ...], "The statements."]
+    statements: Annotated[tuple[str, ...], "The statements; `:name` stands for a parameter."]
+    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
+        dataclasses.field(default_factory=dict)
+    )
+    then: Annotated[
+        Mapping[str, Any] | None,
+        "A request that is answered in the state that the statements would leave, which is not "
+        "kept: its fields, and its `kind`. Without one, the transaction is made.",
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,6 +490,20 @@ def parse_request(
             text = f"A `{request_kind(cls)}` needs the field `{name}`."
             raise InputError.of("C1600", text, None, f"give `{name}`, {_described(hints[name])}")
     return cls(**values, **(fixed or {}))
+
+
+def request_of_kind(fields: Mapping[str, Any]) -> Request:
+    """Return the request that `kind` names, of the other fields.
+
+    Raises:
+        InputError: `C1600`, there is no such kind, or a field does not fit.
+    """
+    kinds = request_kinds()
+    kind = fields.get("kind")
+    if kind not in kinds:
+        text = f"There is no request `{kind}`."
+        raise InputError.of("C1600", text, None, f"there are {', '.join(sorted(kinds))}")
+    return parse_request(kinds[kind], {name: fields[name] for name in fields if name != "kind"})
 
 
 _FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}

@@ -177,10 +177,4 @@ CALLS = [
         "db.sql('DELETE FROM e')",
     ),
     Call("C1379", "db.sql('COMMIT')", "begin one: `BEGIN`", "db.sql('BEGIN; COMMIT')"),
-    Call(
-        "C1379",
-        "db.sql('BEGIN; DELETE FROM e; SELECT * FROM e')",
-        "`COMMIT` before this statement",
-        "db.sql('COMMIT; SELECT * FROM e')",
-    ),
 ]

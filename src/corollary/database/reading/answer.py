@@ -103,6 +103,10 @@ class SqlAnswer:
             lines.append("  …")
         return "\n".join(lines)
 
+    def fetched(self) -> Self:
+        """Return the answer with its rows in this process, whatever becomes of the database."""
+        return replace(self, _rows=LocalTable(self._table))
+
     def arrow(self) -> pa.Table:
         """Return the rows as an Arrow table."""
         return self._table

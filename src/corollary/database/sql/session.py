@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from corollary.core.arrow import to_python
 from corollary.core.program import NormalProgram, Program, owner_of
@@ -10,7 +10,6 @@ from corollary.core.states import State
 from corollary.core.titles import show_titles
 from corollary.data_class import dataclass
 from corollary.database.alterations import alterable_relation, declared_relation
-from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program import column_edits
 from corollary.database.program.column_mapping import Alteration, map_columns
 from corollary.database.program.loaded_program import LoadedProgram
@@ -54,6 +53,8 @@ from corollary.frontends.sql.statements.tables import lay_out_table
 from corollary.frontends.sql.statements.writes import default_value, merge_writes
 from corollary.source import SourceFile
 
+Found = TypeVar("Found")
+
 
 @dataclass(slots=True)
 class SqlSession:
@@ -64,7 +65,11 @@ class SqlSession:
         ask: answers a question.
         recall: answers the text of a question by an earlier plan, if there is one.
         explain: returns the plan of a question.
+        last_write: the last write of the text that was run last.
         is_prepared: whether all writes are done together, and none sees another.
+
+    In an open transaction, what reads something that it has changed is answered in the state that
+    the transaction would leave so far.
     """
 
     state: DatabaseState
@@ -73,8 +78,11 @@ class SqlSession:
     recall: Recall = lambda *_: None
     explain: Callable[[str], str] = lambda _: ""
     transaction: Transaction | None = None
+    last_write: PreparedWrite | None = None
     is_prepared: bool = False
     _written: set[str] = field(default_factory=set)
+    _is_edited: bool = False
+    _is_looking: bool = False
     _deleted: set[str] = field(default_factory=set)
 
     def run(
@@ -90,12 +98,14 @@ class SqlSession:
         result: SqlAnswer | Transaction | None = None
         statements: list[nodes.Statement] = []
         place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
+        self.last_write = None
         with bounded_question(self.state.limits):
-            if at is None and not self._written:
+            if at is None and not (self._written or self._is_edited):
                 result = self.recall(text, parameters)
                 if result is not None:
                     return result
-            write = None if at is not None else self._recall_write(text, parameters)
+            is_known = at is None and not self._is_edited
+            write = self._recall_write(text, parameters) if is_known else None
             if write is None:
                 statements = read_statements(place.file)
                 questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
@@ -146,22 +156,32 @@ class SqlSession:
     ) -> SqlAnswer | Transaction | None:
         match statement:
             case nodes.Show():
-                plan = self.explain(statement.text) if statement.text else ""
-                if statement.view is not None:
-                    plan = self._explain_view(PlacedDefinition(statement.view, place.file))
-                tree = metadata_query(statement, self.state.program, plan)
-                return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
+                return self._answer(lambda: self._show(statement, place, at), self._is_edited)
             case nodes.Merge():
-                return self._do(self._prepare_merge(statement, place))
+                return self._do(self._seen(lambda: self._prepare_merge(statement, place)))
             case nodes.CreateTableAs():
                 return self._create_from(statement, place)
             case nodes.QueryStatement():
-                self._refuse_own_writes(set(free_tables(statement.query)), statement)
-                return ask_question(statement, place, at, self.ask)
+                reads = set(free_tables(statement.query))
+                return self._answer(
+                    lambda: ask_question(statement, place, at, self.ask),
+                    at is None and self._reads_own(reads, statement),
+                )
             case nodes.TransactionBoundary():
                 return self._bound(statement)
             case _:
                 return self._write(statement, place)
+
+    def _answer(self, ask: Callable[[], SqlAnswer], is_own: bool) -> SqlAnswer:
+        """Answer a question, in the state that the open transaction would leave if it reads it."""
+        return self._look(lambda: ask().fetched()) if is_own else ask()
+
+    def _show(self, statement: nodes.Show, place: StatementPlace, at: object) -> SqlAnswer:
+        plan = self.explain(statement.text) if statement.text else ""
+        if statement.view is not None:
+            plan = self._explain_view(PlacedDefinition(statement.view, place.file))
+        tree = metadata_query(statement, self.state.program, plan)
+        return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
 
     def _explain_view(self, view: PlacedDefinition) -> str:
         """Return how a view would follow a change of one row in each table.
@@ -208,6 +228,7 @@ class SqlSession:
         ended, self.transaction = self.transaction, None
         self._written.clear()
         self._deleted.clear()
+        self._is_edited = False
         assert ended is not None
         if statement.boundary is nodes.Boundary.COMMIT:
             ended.commit()
@@ -220,17 +241,29 @@ class SqlSession:
         if self.transaction is not None:
             change(self.transaction)
             return None
+        self._is_edited = False
         with self.begin() as transaction:
             change(transaction)
         return transaction
 
+    def _look(self, ask: Callable[[], Found]) -> Found:
+        """Return what a function finds in the state that the open transaction would leave."""
+        assert self.transaction is not None
+        self._is_looking = True
+        try:
+            return self.transaction.look(ask)
+        finally:
+            self._is_looking = False
+
     def _edit(self, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Transaction | None:
         given = tuple(edits)
+        self._is_edited = True
         return self._in_transaction(
             lambda transaction: transaction.edit(lambda program: edit_program(program, given))
         )
 
     def _alter_view(self, statement: nodes.AlterView) -> Transaction | None:
+        self._is_edited = True
         return self._in_transaction(
             lambda transaction: transaction.edit(
                 lambda program: edit_program(program, [altered_view(program, statement)])
@@ -258,27 +291,34 @@ class SqlSession:
         self, statement: nodes.CreateTableAs, place: StatementPlace
     ) -> Transaction | None:
         """Create a table with the rows of a question, in one transaction."""
-        catalog = visible_catalog(self.state.program)
-        if statement.if_not_exists and catalog.find(statement.name.text):
-            return None
-        self._refuse_own_writes(set(free_tables(statement.query)), statement)
-        text = table_like(statement.name, place.bind(statement.query.copy(), catalog))
-        file = SourceFile(SQL_PLACE, text)
-        definitions = [
-            PlacedDefinition(each, file)
-            for each in read_statements(file)
-            if isinstance(each, nodes.Definition)
-        ]
 
-        def rows() -> DeferredOperations:
+        def definitions() -> list[PlacedDefinition] | None:
+            catalog = visible_catalog(self.state.program)
+            if statement.if_not_exists and catalog.find(statement.name.text):
+                return None
+            text = table_like(statement.name, place.bind(statement.query.copy(), catalog))
+            file = SourceFile(SQL_PLACE, text)
+            return [
+                PlacedDefinition(each, file)
+                for each in read_statements(file)
+                if isinstance(each, nodes.Definition)
+            ]
+
+        def rows() -> list[Operation]:
             found = self.ask(statement.query.copy(), place, None).arrow()
-            added = Operation(State.ADDED, statement.name.text, found)
-            return DeferredOperations([added], {})
+            return [Operation(State.ADDED, statement.name.text, found)]
+
+        is_own = self._reads_own(set(free_tables(statement.query)), statement)
+        made = self._look(definitions) if is_own else definitions()
+        if made is None:
+            return None
+        write = PreparedWrite(statement.name.text, frozenset(), self._settled(rows, is_own=is_own))
 
         def create(transaction: Transaction) -> None:
-            transaction.edit(lambda program: edit_program(program, definitions))
-            transaction.read(rows)
+            transaction.edit(lambda program: edit_program(program, made))
+            transaction.read(write.deferred)
 
+        self._is_edited = True
         return self._in_transaction(create)
 
     # --- writes --------------------------------------------------------------------------------
@@ -344,7 +384,7 @@ class SqlSession:
         return self._noted(shape.write, operations, shape.touched(values))
 
     def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
-        return self._do(self._prepare(statement, place))
+        return self._do(self._seen(lambda: self._prepare(statement, place)))
 
     def _prepare_merge(self, statement: nodes.Merge, place: StatementPlace) -> PreparedWrite:
         """Return all writes of a MERGE, on the state that it follows, as one."""
@@ -362,7 +402,7 @@ class SqlSession:
                 "give the table a `PRIMARY KEY`; `WHEN NOT MATCHED` needs none",
             )
         reads = frozenset[str]().union(*(each.reads for each in writes))
-        self._refuse_own_writes(reads, statement)
+        is_own = self._reads_own(reads, statement)
         if self.transaction is not None or self.is_prepared:
             self._deleted.discard(table.relation)
             self._written.add(table.relation)
@@ -371,7 +411,7 @@ class SqlSession:
             rows = [self.ask(each.tree, each.place, None).arrow() for each in writes]
             return merged_operations(writes, rows, statement)
 
-        return PreparedWrite(table.relation, reads, operations)
+        return PreparedWrite(table.relation, reads, self._settled(operations, is_own=is_own))
 
     def _prepare_overwrite(self, statement: nodes.Insert, place: StatementPlace) -> PreparedWrite:
         """Return INSERT OVERWRITE: all rows go, before those of the query come."""
@@ -379,15 +419,17 @@ class SqlSession:
         every = nodes.Delete(table, table.text, None, statement.span)
         writes = [resolve_write(self.state.loaded, each, place) for each in (every, statement)]
         relation = writes[0].table.relation
-        self._refuse_own_writes({relation, *writes[1].reads}, statement)
+        is_own = self._reads_own({relation, *writes[1].reads}, statement)
         self._note_write(statement, writes[0].table)
 
         def operations() -> list[Operation]:
             return [done for each in writes for done in self._rows(each)]
 
-        return PreparedWrite(relation, writes[0].reads | writes[1].reads, operations)
+        reads = writes[0].reads | writes[1].reads
+        return PreparedWrite(relation, reads, self._settled(operations, is_own=is_own))
 
     def _do(self, write: PreparedWrite) -> Transaction | None:
+        self.last_write = write
         return self._in_transaction(lambda transaction: transaction.read(write.deferred))
 
     def _prepare(self, statement: nodes.Write, place: StatementPlace) -> PreparedWrite:
@@ -414,9 +456,31 @@ class SqlSession:
         Raises:
             InputError: it would not see what was written before.
         """
-        self._refuse_own_writes(self._reads(write), write.statement)
+        is_own = self._reads_own(self._reads(write), write.statement)
         self._note_write(write.statement, write.table)
-        return PreparedWrite(write.table.relation, write.reads, operations, touched)
+        settled = self._settled(operations, is_own=is_own)
+        return PreparedWrite(write.table.relation, write.reads, settled, touched)
+
+    def _settled(
+        self, operations: Callable[[], list[Operation]], *, is_own: bool
+    ) -> Callable[[], list[Operation]]:
+        """Return what a write does: now, if it reads what the open transaction has changed."""
+        if not is_own:
+            return operations
+        found = self._look(operations)
+        return lambda: found
+
+    def _seen(self, prepare: Callable[[], PreparedWrite]) -> PreparedWrite:
+        """Return a write, which finds what the open transaction has defined."""
+        if not self._is_edited or self.transaction is None:
+            return prepare()
+
+        def found() -> PreparedWrite:
+            write = prepare()
+            operations = write.operations()
+            return replace(write, operations=lambda: operations)
+
+        return self._look(found)
 
     def _reads(self, write: ResolvedWrite) -> frozenset[str]:
         """Return the relations whose changes in the open transaction a statement would miss.
@@ -440,24 +504,30 @@ class SqlSession:
             self._deleted.discard(relation)
         self._written.add(relation)
 
-    def _refuse_own_writes(
+    def _reads_own(
         self,
         read: Collection[str],
         statement: nodes.QueryStatement | nodes.Write | nodes.Merge | nodes.CreateTableAs,
-    ) -> None:
-        """Refuse to read what the open transaction has changed: it is not there before COMMIT."""
-        if not self._written:
-            return
+    ) -> bool:
+        """Return whether a statement reads what the open transaction has changed or defined.
+
+        Raises:
+            InputError: writes that are done together would not see each other.
+        """
+        if self._is_looking or not (self._written or self._is_edited):
+            return False
+        if self._is_edited:
+            return True
         changed = affected_relations(self.state.loaded.normal, self._written)
-        for name in sorted(read):
-            if name in changed:
-                raise InputError.of(
-                    "C1379",
-                    f"The open transaction has changed `{name}`, and cannot read it before its "
-                    "end.",
-                    statement.span,
-                    "write `COMMIT` before this statement",
-                )
+        name = next((each for each in sorted(read) if each in changed), None)
+        if name is not None and self.transaction is None:
+            raise InputError.of(
+                "C1379",
+                f"A write before this one has changed `{name}`, and both are done together.",
+                statement.span,
+                "send it apart, after the other",
+            )
+        return name is not None
 
 
 def affected_relations(program: NormalProgram, written: Iterable[str]) -> set[str]:

@@ -32,7 +32,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.RelationRowsRequest: questions.answer_relation_rows,
     requests.ApplyRequest: writes.answer_apply,
     requests.SqlChangesRequest: writes.answer_sql_changes,
-    requests.SqlDefinitionsRequest: writes.answer_sql_definitions,
+    requests.SqlTransactionRequest: writes.answer_sql_transaction,
     requests.CommitsRequest: history.answer_commits,
     requests.CommitRequest: history.answer_commit,
     requests.ChangesRequest: history.answer_changes,

@@ -1,5 +1,8 @@
 """Changes: transactions of lines or of SQL, and those that are only tried out."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
 from corollary.database.intake.change_files import ChangeFile, digest_change, parse_changes
@@ -8,7 +11,20 @@ from corollary.database.sql.writes import PreparedWrites
 from corollary.database.transaction import Transaction
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import ApplyRequest, SqlChangesRequest, SqlDefinitionsRequest
+from corollary.serve.handlers.programs import answer_explain
+from corollary.serve.handlers.questions import answer_sql, answer_sql_shape
+from corollary.serve.handlers.relations import answer_relations
+from corollary.serve.requests import (
+    ApplyRequest,
+    ExplainRequest,
+    RelationsRequest,
+    Request,
+    SqlChangesRequest,
+    SqlRequest,
+    SqlShapeRequest,
+    SqlTransactionRequest,
+    request_of_kind,
+)
 
 CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
@@ -71,20 +87,44 @@ def answer_sql_changes(
     return sql_changes_answer(commit, writes)
 
 
-def answer_sql_definitions(
-    context: HandlerContext, who: Principal, request: SqlDefinitionsRequest
+def answer_sql_transaction(
+    context: HandlerContext, who: Principal, request: SqlTransactionRequest
 ) -> Answer:
-    """Edit the program; CREATE and DROP that follow one another are one transaction."""
-    database = context.owned(who, "change definitions")
+    """Make a transaction of statements, or answer a request in the state that it would leave."""
+    database = context.owned(who, "change data")
     session = SqlSession(
         state_of(database),
         database.transaction,
         lambda tree, place, _: database.ask_tree(tree, place),
+        explain=database.explain,
     )
-    transaction = session.run(";\n".join(request.statements), {}, None)
-    if isinstance(transaction, Transaction):
+    is_one = len(request.statements) == 1 and request.then is None
+    transaction = None if is_one else database.transaction()
+    session.transaction = transaction
+    rows = []
+    for text in request.statements:
+        made = session.run(text, request.parameters, None)
+        transaction = made if isinstance(made, Transaction) else transaction
+        rows.append(session.last_write)
+    if request.then is not None:
+        assert transaction is not None
+        then = request_of_kind(request.then)
+        return transaction.look(lambda: INSIDE[type(then)](context, who, then))
+    if transaction is not None:
+        if not is_one:
+            transaction.commit()
         context.note_commit(transaction)
-    return Answer.of(context.commit, {"commit": context.commit})
+    counts = [0 if each is None else each.rows for each in rows]
+    return Answer.of(context.commit, {"commit": context.commit, "rows": counts})
+
+
+INSIDE: Mapping[type[Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
+    ExplainRequest: answer_explain,
+    RelationsRequest: answer_relations,
+    SqlRequest: answer_sql,
+    SqlShapeRequest: answer_sql_shape,
+}
+"""What can be asked inside of a transaction."""
 
 
 def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:

@@ -19,7 +19,7 @@ from corollary.frontends.sql.statements.shapes import (
     is_question,
     is_write,
 )
-from corollary.serve.answers import ServiceError
+from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
 from corollary.serve.postgres.definitions import read_definition
@@ -52,8 +52,9 @@ from corollary.serve.postgres.translation import (
 from corollary.serve.postgres.wire_types import column_type
 from corollary.serve.requests import (
     ExplainRequest,
+    RelationsRequest,
+    Request,
     SqlChangesRequest,
-    SqlDefinitionsRequest,
     SqlRequest,
     SqlShapeRequest,
 )
@@ -65,6 +66,8 @@ STATEMENTS_MAX = 1000
 UNFIT = PreparedStatement(st.EmptyStatement())
 """Stands for statements whose constants are not parameters."""
 PLAN_COLUMN = "QUERY PLAN"
+READS_OWN = "C1379"
+"""The code of writes that would have to see each other to be done together."""
 INLINE_BYTES = 1 << 13
 """Less than this is decoded at once; a thread would take longer."""
 
@@ -142,7 +145,14 @@ class PgSession:
             relations.remember(key, known)
         return None if known is UNFIT else (known, constants)
 
+    async def _question(self, request: Request, *, is_read: bool = False) -> Answer:
+        """Return the answer to a request, which sees what waits to be committed."""
+        asked = self.block.request(request) if self.block.pending else request
+        return await self._ask(self.shared.service.call(self.who, asked), is_read=is_read)
+
     async def _relations(self) -> VisibleRelations:
+        if self.block.has_definitions:
+            return VisibleRelations.of_json((await self._question(RelationsRequest())).json)
         known = self.shared.known_relations(self.who)
         if known is not None:
             return known
@@ -177,7 +187,7 @@ class PgSession:
             return describe_table(await self._ask_catalog(prepared, values, is_empty=True))
         translated = await self._translate(prepared, values)
         request = SqlShapeRequest(translated.sql, translated.parameters)
-        answer = await self._ask(self.shared.service.call(self.who, request))
+        answer = await self._question(request)
         found = []
         for column in answer.json["columns"]:
             type_, modifier = column_type(parse_type(column["type"]))
@@ -281,9 +291,7 @@ class PgSession:
     ) -> pa.Table:
         if prepared.is_catalog:
             return await self._ask_catalog(prepared, values)
-        self.block.refuse_own_writes()
-        translated = await self._translate(prepared, values)
-        return await self._answer(translated)
+        return await self._answer(await self._translate(prepared, values))
 
     async def _answer(self, translated: TranslatedStatement) -> pa.Table:
         """Return the rows of a question, which sees at least what this client has written."""
@@ -294,7 +302,7 @@ class PgSession:
             arrow=True,
             min_commit=self._last_commit,
         )
-        answer = await self._ask(self.shared.service.call(self.who, request), is_read=True)
+        answer = await self._question(request, is_read=True)
         if self.block.status is BlockStatus.OPEN and self.settings.has_snapshot:
             self.block.snapshot = answer.commit
         assert answer.table is not None
@@ -328,7 +336,7 @@ class PgSession:
         """Return the lines of the plan of a question."""
         translated = await self._translate(prepared, values)
         request = ExplainRequest(translated.sql, min_commit=self._last_commit)
-        answer = await self._ask(self.shared.service.call(self.who, request), is_read=True)
+        answer = await self._question(request, is_read=True)
         return pa.table({PLAN_COLUMN: answer.json["text"].rstrip("\n").split("\n")})
 
     def _set_config(self, name: str, value: str, is_local: bool) -> str:
@@ -357,7 +365,6 @@ class PgSession:
         tree = prepared.tree
         assert isinstance(tree, exp.Insert | exp.Delete | exp.Update)
         self._require(AccessRole.WRITE, "change data")
-        self.block.refuse_mixture(self.block.definitions)
         check_target(tree, await self._relations())
         translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
         if commits and not self.block.is_open:
@@ -392,33 +399,16 @@ class PgSession:
         """Make a definition, or keep it until the transaction ends; return the command tag."""
         self._require(AccessRole.ADMIN, "define anything")
         definition = await self.compute(partial(read_definition, source))
-        self.block.refuse_mixture(self.block.pending)
         if self.block.is_open and not definition.is_edit:
             raise not_supported(
                 f"{definition.tag} is not possible in a transaction.",
                 "write `COMMIT` before this statement",
             )
-        self.block.definitions += definition.statements
+        text = ";\n".join(definition.statements)
+        self.block.pending.append(TranslatedStatement(text, {}, is_definition=True))
         if not self.block.is_open:
-            await self.commit_definitions()
+            await self.commit_pending()
         return definition.tag
-
-    async def commit_definitions(self) -> None:
-        """Make the definitions that wait, in one transaction.
-
-        Raises:
-            PgError: they cannot be made; nothing was changed.
-        """
-        waiting, self.block.definitions = self.block.definitions, []
-        if not waiting:
-            return
-        request = SqlDefinitionsRequest(tuple(waiting))
-        try:
-            answer = await self.shared.service.call(self.who, request)
-        except ServiceError as error:
-            raise pg_error(error) from None
-        self._last_commit = answer.json["commit"]
-        self.shared.forget_relations()
 
     async def _count(self, prepared: PreparedStatement, values: Sequence[ParameterValue]) -> int:
         """Return how many rows a write finds, before it is committed."""
@@ -428,7 +418,6 @@ class PgSession:
             given = tree.expression
             if isinstance(given, exp.Values):
                 return len(given.expressions)
-            self.block.refuse_own_writes()
         counted = await self.compute(partial(counting_query, tree))
         question = replace(prepared, tree=counted)
         table = await self._answer(await self._translate(question, values))
@@ -440,16 +429,24 @@ class PgSession:
         Raises:
             PgError: they cannot be committed; nothing was changed.
         """
-        pending = self.block.take_pending()
-        if not pending:
+        if not self.block.pending:
             return []
-        parameters = {name: value for each in pending for name, value in each.parameters.items()}
-        request = SqlChangesRequest(tuple(each.sql for each in pending), parameters)
+        alone = self.block.request()
+        is_alone = self.block.has_definitions
+        self.block.pending.clear()
+        shared = SqlChangesRequest(alone.statements, alone.parameters)
         try:
             # A commit is not cancelled: nobody would know whether it was made.
-            answer = await self.shared.service.call(self.who, request)
+            answer = await self.shared.service.call(self.who, alone if is_alone else shared)
         except ServiceError as error:
-            raise pg_error(error) from None
+            if is_alone or not error.has_code(READS_OWN):
+                raise pg_error(error) from None
+            try:
+                answer = await self.shared.service.call(self.who, alone)
+            except ServiceError as again:
+                raise pg_error(again) from None
+        if is_alone:
+            self.shared.forget_relations()
         self._last_commit = answer.json["commit"]
         return list(answer.json["rows"])
 
@@ -466,7 +463,6 @@ class PgSession:
             self._end_block(is_committed=False)
             return "ROLLBACK"
         try:
-            await self.commit_definitions()
             await self.commit_pending()
         except PgError:
             self._end_block(is_committed=False)

@@ -1,12 +1,17 @@
 """The transaction that a client has open: its writes, which wait for COMMIT, and savepoints."""
 
-from collections.abc import Sequence
 from dataclasses import field
 from enum import StrEnum
 
 from corollary.data_class import dataclass
-from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.translation import TranslatedStatement
+from corollary.serve.requests import (
+    Request,
+    SqlTransactionRequest,
+    request_as_json,
+    request_kind,
+)
 
 
 class BlockStatus(StrEnum):
@@ -23,16 +28,14 @@ class TransactionBlock:
 
     Attributes:
         status: whether there is one.
-        pending: writes that are not committed yet.
-        definitions: definitions that are not made yet.
+        pending: writes and definitions that are not committed yet.
         snapshot: the commit that all reads see, once one of them has seen it and that is asked for.
     """
 
     status: BlockStatus = BlockStatus.IDLE
     pending: list[TranslatedStatement] = field(default_factory=list)
-    definitions: list[str] = field(default_factory=list)
     snapshot: int | None = None
-    _savepoints: list[tuple[str, int, int]] = field(default_factory=list)
+    _savepoints: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
@@ -43,7 +46,6 @@ class TransactionBlock:
         """End it, whatever has become of the writes."""
         self.status = BlockStatus.IDLE
         self.pending.clear()
-        self.definitions.clear()
         self._savepoints.clear()
         self.snapshot = None
 
@@ -53,36 +55,22 @@ class TransactionBlock:
             self.status = BlockStatus.FAILED
         elif self.status is BlockStatus.IDLE:
             self.pending.clear()
-            self.definitions.clear()
 
-    def take_pending(self) -> list[TranslatedStatement]:
-        """Return the writes that wait, and forget them."""
-        found, self.pending = self.pending, []
-        return found
+    @property
+    def has_definitions(self) -> bool:
+        """Whether something is defined that is not there yet."""
+        return any(each.is_definition for each in self.pending)
 
-    def refuse_own_writes(self) -> None:
-        """Refuse a read after writes, which it would not see.
-
-        Raises:
-            PgError: there are such writes.
-        """
-        if self.pending or self.definitions:
-            raise not_supported(
-                "The transaction has changed something, and cannot read before its end.",
-                "write `COMMIT` before this statement",
-            )
-
-    def refuse_mixture(self, others: Sequence[object]) -> None:
-        """Refuse to define something after writes, or to write after definitions.
-
-        Raises:
-            PgError: there are such others.
-        """
-        if others:
-            raise not_supported(
-                "A transaction either changes data or defines something.",
-                "write `COMMIT` before this statement",
-            )
+    def request(self, then: Request | None = None) -> SqlTransactionRequest:
+        """Return the request of what waits; or of what is found once it were done."""
+        parameters = {
+            name: each.parameters[name] for each in self.pending for name in each.parameters
+        }
+        statements = tuple(each.sql for each in self.pending)
+        asked = None
+        if then is not None:
+            asked = {"kind": request_kind(type(then)), **request_as_json(then)}
+        return SqlTransactionRequest(statements, parameters, asked)
 
     def savepoint(self, action: str, name: str) -> str:
         """Set a savepoint, release it, or go back to it; return the command tag.
@@ -95,16 +83,15 @@ class TransactionBlock:
         if self.status is BlockStatus.FAILED and action != "ROLLBACK":
             raise PgError("25P02", "The transaction has failed.", "write `ROLLBACK`")
         if action == "SAVEPOINT":
-            self._savepoints.append((name, len(self.pending), len(self.definitions)))
+            self._savepoints.append((name, len(self.pending)))
             return action
-        places = [at for at, (each, *_) in enumerate(self._savepoints) if each == name]
+        places = [at for at, (each, _) in enumerate(self._savepoints) if each == name]
         if not places:
             raise PgError("3B001", f"There is no savepoint `{name}`.")
         if action == "RELEASE":
             del self._savepoints[places[-1] :]
             return action
         del self._savepoints[places[-1] + 1 :]
-        _, writes, definitions = self._savepoints[-1]
-        del self.pending[writes:], self.definitions[definitions:]
+        del self.pending[self._savepoints[-1][1] :]
         self.status = BlockStatus.OPEN
         return action

@@ -70,6 +70,7 @@ class TranslatedStatement:
 
     sql: str
     parameters: Mapping[str, Any]
+    is_definition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
