@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import corollary
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.errors import CorollaryError
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.processes.local_service import LocalService
-from corollary.serve.requests import SqlChangesRequest, SqlRequest
+from corollary.serve.requests import SqlChangesRequest, SqlRequest, SqlTransactionRequest
 from corollary.serve.service import ServiceLimits
 from support.selection import examples
 from support.serve.services import ask_all, run_local
@@ -122,6 +123,28 @@ def test_a_write_that_reads_what_was_written_before_it_sees_that(tmp_path: Path)
     run_local(place, test)
     with corollary.open(place, engine="local") as database:
         assert database.sql("SELECT n FROM account").rows() == [(8,)]
+
+
+def test_a_transaction_of_its_own_defines_things_for_who_may(tmp_path: Path) -> None:
+    define, insert = "CREATE TABLE n (k INT)", "INSERT INTO n VALUES (:k)"
+    count = {"kind": "sql", "sql": "SELECT COUNT(*) AS c FROM n"}
+    writer, admin = (Principal(str(role), role) for role in (AccessRole.WRITE, AccessRole.ADMIN))
+
+    async def test(service: LocalService) -> None:
+        made = SqlTransactionRequest((define, insert), {"k": 1})
+        look = SqlTransactionRequest((define, insert), {"k": 1}, count)
+        for request in (made, look, SqlTransactionRequest((define,))):
+            with pytest.raises(ServiceError) as caught:
+                await service.call(writer, request)
+            assert caught.value.status == 403
+        assert (await service.call(admin, look)).json["rows"] == [[1]]
+        assert (await service.call(admin, made)).json["rows"] == [0, 1]
+        again = SqlTransactionRequest((insert, "DELETE FROM n WHERE k = 1"), {"k": 2}, count)
+        assert (await service.call(writer, again)).json["rows"] == [[1]]
+        with pytest.raises(ServiceError, match="There is no request `drop`"):
+            await service.call(writer, SqlTransactionRequest((insert,), {"k": 3}, {"kind": "drop"}))
+
+    run_local(_make(tmp_path / "w"), test)
 
 
 def test_updates_of_different_rows_share_a_commit(tmp_path: Path) -> None:
