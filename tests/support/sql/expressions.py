@@ -187,15 +187,16 @@ def _has_form(dialect: SqlDialect, name: str, kind: Kind) -> bool:
 def left_to_us(dialect: SqlDialect) -> list[tuple[str, Kind]]:
     """Return the functors that a dialect has no form of, each with a kind of the first operand.
 
-    Records are left out: passes give their functors a type that is stored. So are `arrays_zip`,
-    whose first operand is the names of the arrays after it, and `from_json`, whose second operand
-    is the type of its result.
+    Records are left out: passes give their functors a type that is stored. So are `arrays_zip` and
+    `struct`, whose first operand is the names of what comes after it, and `from_json`, whose second
+    operand is the type of its result.
     """
     known = {*applicable(dialect), *((name, kind) for name in INTERNAL for kind in PRIMITIVES)}
     every = {
         (name, kind)
         for name, each in FUNCTORS.items()
-        if name not in (*REWRITTEN, "arrays_zip", FROM_JSON) and each.result is not Kind.RECORD
+        if name not in (*REWRITTEN, "arrays_zip", "struct", FROM_JSON)
+        and each.result is not Kind.RECORD
         for kind in each.kinds(0) & set(PRIMITIVES)
     }
     return sorted(every - known - REWRITTEN_FORMS)
