@@ -285,7 +285,7 @@ def part_of(spark: Any, at: int, parts: int) -> tuple[Part, list[str]]:
     return part, checked(part)
 
 
-@pytest.mark.parametrize("at", sampled(range(PARTS), 4))
+@pytest.mark.parametrize("at", sampled(range(PARTS), 12))
 def test_examples_are_maintained(spark: Any, at: int) -> None:
     part, wrong = part_of(spark, at, PARTS)
     FIGURES["examples of Spark as views"] += part.count
@@ -294,7 +294,7 @@ def test_examples_are_maintained(spark: Any, at: int) -> None:
     assert wrong == [], "\n".join(wrong)
 
 
-@pytest.mark.parametrize("at", sampled(range(SPARK_PARTS), 60))
+@pytest.mark.parametrize("at", sampled(range(SPARK_PARTS), 120))
 def test_examples_are_maintained_on_spark(quick: Any, at: int) -> None:
     """By tasks and by Spark SQL, through one change, with what the local engine has."""
     part, wrong = part_of(quick, at, SPARK_PARTS)
