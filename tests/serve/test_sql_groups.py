@@ -141,7 +141,7 @@ def test_a_transaction_of_its_own_defines_things_for_who_may(tmp_path: Path) -> 
         assert (await service.call(admin, made)).json["rows"] == [0, 1]
         again = SqlTransactionRequest((insert, "DELETE FROM n WHERE k = 1"), {"k": 2}, count)
         assert (await service.call(writer, again)).json["rows"] == [[1]]
-        with pytest.raises(ServiceError, match="There is no request `drop`"):
+        with pytest.raises(ServiceError, match="`drop` cannot be asked"):
             await service.call(writer, SqlTransactionRequest((insert,), {"k": 3}, {"kind": "drop"}))
 
     run_local(_make(tmp_path / "w"), test)

@@ -331,6 +331,8 @@ class Transaction:
         All of it is done for that and undone again; what constraints say does not matter yet.
         """
         self._check_open()
+        if self.is_repeated:
+            return ask()
         found: list[Found] = []
         state = self._state
 

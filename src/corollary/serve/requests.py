@@ -492,20 +492,6 @@ def parse_request(
     return cls(**values, **(fixed or {}))
 
 
-def request_of_kind(fields: Mapping[str, Any]) -> Request:
-    """Return the request that `kind` names, of the other fields.
-
-    Raises:
-        InputError: `C1600`, there is no such kind, or a field does not fit.
-    """
-    kinds = request_kinds()
-    kind = fields.get("kind")
-    if kind not in kinds:
-        text = f"There is no request `{kind}`."
-        raise InputError.of("C1600", text, None, f"there are {', '.join(sorted(kinds))}")
-    return parse_request(kinds[kind], {name: fields[name] for name in fields if name != "kind"})
-
-
 _FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}
 
 

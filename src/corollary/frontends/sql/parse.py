@@ -287,7 +287,7 @@ def split_statements(
     [['a'], ['b']]
     """
     found: list[list[Token]] = [[]]
-    for token in _with_identifiers(_tokenise(file, dialect)):
+    for token in _with_names_and_bytes(_tokenise(file, dialect)):
         if token.token_type is TokenType.SEMICOLON:
             found.append([])
         else:
@@ -295,7 +295,7 @@ def split_statements(
     return [tokens for tokens in found if tokens]
 
 
-def _with_identifiers(tokens: Sequence[Token]) -> Iterator[Token]:
+def _with_names_and_bytes(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yield tokens with the names that `IDENTIFIER('a.b')` says, and bytes in place of `X '61'`."""
     at = 0
     while at < len(tokens):

@@ -9,6 +9,7 @@ from corollary.database.intake.change_files import ChangeFile, digest_change, pa
 from corollary.database.sql.session import SqlSession
 from corollary.database.sql.writes import PreparedWrites
 from corollary.database.transaction import Transaction
+from corollary.errors import InputError
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.programs import answer_explain
@@ -23,7 +24,8 @@ from corollary.serve.requests import (
     SqlRequest,
     SqlShapeRequest,
     SqlTransactionRequest,
-    request_of_kind,
+    parse_request,
+    request_kind,
 )
 
 CHANGES_NAME = "<changes>"
@@ -108,7 +110,7 @@ def answer_sql_transaction(
         rows.append(session.last_write)
     if request.then is not None:
         assert transaction is not None
-        then = request_of_kind(request.then)
+        then = _request_inside(request.then)
         return transaction.look(lambda: INSIDE[type(then)](context, who, then))
     if transaction is not None:
         if not is_one:
@@ -125,6 +127,20 @@ INSIDE: Mapping[type[Request], Callable[[HandlerContext, Principal, Any], Answer
     SqlShapeRequest: answer_sql_shape,
 }
 """What can be asked inside of a transaction."""
+
+
+def _request_inside(fields: Mapping[str, Any]) -> Request:
+    """Return the request that `kind` names, of the other fields.
+
+    Raises:
+        InputError: `C1600`, it cannot be asked there, or a field does not fit.
+    """
+    kinds = {request_kind(each): each for each in INSIDE}
+    kind = fields.get("kind")
+    if kind not in kinds:
+        text = f"The request `{kind}` cannot be asked inside of a transaction."
+        raise InputError.of("C1600", text, None, f"there are {', '.join(kinds)}")
+    return parse_request(kinds[kind], {name: fields[name] for name in fields if name != "kind"})
 
 
 def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:

@@ -152,7 +152,10 @@ class PgSession:
 
     async def _relations(self) -> VisibleRelations:
         if self.block.has_definitions:
-            return VisibleRelations.of_json((await self._question(RelationsRequest())).json)
+            if self.block.relations is None:
+                answer = await self._question(RelationsRequest())
+                self.block.relations = VisibleRelations.of_json(answer.json)
+            return self.block.relations
         known = self.shared.known_relations(self.who)
         if known is not None:
             return known
@@ -406,6 +409,7 @@ class PgSession:
             )
         text = ";\n".join(definition.statements)
         self.block.pending.append(TranslatedStatement(text, {}, is_definition=True))
+        self.block.relations = None
         if not self.block.is_open:
             await self.commit_pending()
         return definition.tag
@@ -435,17 +439,19 @@ class PgSession:
         is_alone = self.block.has_definitions
         self.block.pending.clear()
         shared = SqlChangesRequest(alone.statements, alone.parameters)
+        # A commit is not cancelled: nobody would know whether it was made.
+        call = partial(self.shared.service.call, self.who)
         try:
-            # A commit is not cancelled: nobody would know whether it was made.
-            answer = await self.shared.service.call(self.who, alone if is_alone else shared)
-        except ServiceError as error:
-            if is_alone or not error.has_code(READS_OWN):
-                raise pg_error(error) from None
             try:
-                answer = await self.shared.service.call(self.who, alone)
-            except ServiceError as again:
-                raise pg_error(again) from None
+                answer = await call(alone if is_alone else shared)
+            except ServiceError as error:
+                if not error.has_code(READS_OWN):
+                    raise
+                answer = await call(alone)
+        except ServiceError as error:
+            raise pg_error(error) from None
         if is_alone:
+            self.block.relations = None
             self.shared.forget_relations()
         self._last_commit = answer.json["commit"]
         return list(answer.json["rows"])

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError
+from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.translation import TranslatedStatement
 from corollary.serve.requests import (
     Request,
@@ -29,11 +30,13 @@ class TransactionBlock:
     Attributes:
         status: whether there is one.
         pending: writes and definitions that are not committed yet.
+        relations: what may be named after the definitions, once that was asked for.
         snapshot: the commit that all reads see, once one of them has seen it and that is asked for.
     """
 
     status: BlockStatus = BlockStatus.IDLE
     pending: list[TranslatedStatement] = field(default_factory=list)
+    relations: VisibleRelations | None = None
     snapshot: int | None = None
     _savepoints: list[tuple[str, int]] = field(default_factory=list)
 
@@ -46,6 +49,7 @@ class TransactionBlock:
         """End it, whatever has become of the writes."""
         self.status = BlockStatus.IDLE
         self.pending.clear()
+        self.relations = None
         self._savepoints.clear()
         self.snapshot = None
 
@@ -93,5 +97,6 @@ class TransactionBlock:
             return action
         del self._savepoints[places[-1] + 1 :]
         del self.pending[self._savepoints[-1][1] :]
+        self.relations = None
         self.status = BlockStatus.OPEN
         return action

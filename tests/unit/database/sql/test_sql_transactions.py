@@ -118,3 +118,12 @@ def test_a_look_keeps_nothing(make: Callable[[Path], Path] | None, tmp_path: Pat
             assert db.relation("r").rows() == []
         assert sorted(db.relation("r").rows()) == [(2,), (3,)]
         assert db.commits == 2
+
+
+def test_a_look_into_what_was_done_before_finds_what_is_there(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.load(text=".decl e(x: number)")
+        for _ in range(2):
+            with db.transaction(idempotency="k") as tx:
+                tx.insert("e", [(1,)])
+                assert tx.look(lambda: db.relation("e").rows()) == [(1,)]
