@@ -2,14 +2,14 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.recording import echo
-from corollary.cli.report.tables import align, signed, table, terminal_width
+from corollary.cli.report.tables import align, signed, table
 from corollary.cli.report.violations import proof_texts, proofs_as_json
 from corollary.console import Phase, TerminalConsole, counted
 from corollary.errors import ConstraintError, redact_password
@@ -227,17 +227,15 @@ def plan_lines(plan: "RunPlan", *, is_verbose: bool) -> Iterator[str]:
     """
     if plan.sources:
         rows = [_source(each) for each in plan.sources]
-        yield from _table(["source", "relation", "reads", "rows"], rows)
+        yield from table(["source", "relation", "reads", "rows"], rows)
         yield ""
     if plan.relations:
         titles = ["relation", "change", "tuples", "by", "why"]
         rows = [_relation(each, is_verbose=is_verbose) for each in plan.relations]
-        yield from _table(titles, rows)
+        yield from table(titles, rows)
         yield ""
     if plan.tables:
-        yield from _table(
-            ["table", "change", "columns"], [_published(each) for each in plan.tables]
-        )
+        yield from table(["table", "change", "columns"], [_published(each) for each in plan.tables])
         yield ""
     for reader, names in plan.lost_grants.items():
         listed = ", ".join(names)
@@ -249,10 +247,6 @@ def plan_lines(plan: "RunPlan", *, is_verbose: bool) -> Iterator[str]:
             f"cost: {plan.seconds:.2f} s to read and derive, measured; {stored} to store and "
             f"{published} to publish come on top"
         )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return table(header, [[cell.split(" ") for cell in row] for row in rows], terminal_width())
 
 
 def _source(each: "SourcePlan") -> list[str]:
