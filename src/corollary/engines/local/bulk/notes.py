@@ -5,14 +5,8 @@ from collections.abc import Callable, Iterable
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.plans import Aggregate, CompareWindows, Derive, Plan, Reduce, Total, Window
+from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.estimates import computes_values
-from corollary.engines.local.bulk.fusion import (
-    GroupStep,
-    find_fused_steps,
-    scan,
-    sources_of,
-    summaries_of,
-)
 from corollary.engines.local.evaluation.pipelines import copied_reference
 from corollary.sqlgen.compiled import NotCompiled
 
@@ -35,9 +29,9 @@ class BulkNotes:
         self._types = plan.types
         self._mode = mode
         self._size_of = size_of
-        self._fused = find_fused_steps(plan)
+        self._fused = fusion.find_fused_steps(plan)
 
-    def note(self, step: Derive | GroupStep | Window | CompareWindows) -> str:
+    def note(self, step: Derive | fusion.GroupStep | Window | CompareWindows) -> str:
         """Return `bulk`, or why a step is not; nothing for windows, and what few tuples lead."""
         if self._mode is BulkMode.NEVER or isinstance(step, Window | CompareWindows):
             return ""
@@ -63,7 +57,7 @@ class BulkNotes:
 
     # --- aggregations --------------------------------------------------------------------------
 
-    def _readers(self, step: Derive) -> list[GroupStep]:
+    def _readers(self, step: Derive) -> list[fusion.GroupStep]:
         """Return the aggregations that are fused with a derivation."""
         if self._fused.derivations.get(step.target) is not step:
             return []
@@ -75,13 +69,13 @@ class BulkNotes:
         }
         return list(found.values())
 
-    def _is_fused(self, step: Derive, readers: Iterable[GroupStep]) -> bool:
+    def _is_fused(self, step: Derive, readers: Iterable[fusion.GroupStep]) -> bool:
         (pipeline,) = step.pipelines
-        if _lead(pipeline) is None or not self._is_large(sources_of(pipeline)):
+        if _lead(pipeline) is None or not self._is_large(fusion.sources_of(pipeline)):
             return False
         return not any(self._group_reason(each, pipeline) for each in readers)
 
-    def _group_note(self, step: GroupStep) -> str:
+    def _group_note(self, step: fusion.GroupStep) -> str:
         derive = self._fused.derivations.get(step.body.relation)
         if derive is not None and self._is_fused(derive, self._readers(derive)):
             return BULK
@@ -89,7 +83,7 @@ class BulkNotes:
             return ""
         if not self._is_large([step.body]):
             return ""
-        reason = self._group_reason(step, scan(step, self._types))
+        reason = self._group_reason(step, fusion.scan(step, self._types))
         return f"not bulk: {reason}" if reason else BULK
 
     def _group_reason(self, step: Aggregate | Total, rows: Pipeline) -> str:
@@ -98,7 +92,7 @@ class BulkNotes:
 
         head = self._types[step.body.relation]
         grouped = GroupedRows(rows, head, step.aggregation.groups)
-        summaries = [summaries_of(step, self._types)]
+        summaries = [fusion.summaries_of(step, self._types)]
         found = compile_groups(grouped, summaries, self._types, DUCKDB, lambda _: 0)
         return found.reason if isinstance(found, NotCompiled) else ""
 

@@ -11,33 +11,17 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
+from corollary.core import plans
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
 from corollary.core.logic import Constant, Variable
 from corollary.core.pipeline import Pipeline, Probe, Reference, Stage
-from corollary.core.plans import (
-    Aggregate,
-    Derive,
-    Extend,
-    Plan,
-    ReadTotals,
-    Reduce,
-    StoreRelation,
-    Total,
-    Window,
-    steps_of,
-)
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
+from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.estimates import RowEstimates
-from corollary.engines.local.bulk.fusion import (
-    FusedSteps,
-    GroupStep,
-    find_fused_steps,
-    sources_of,
-)
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
 from corollary.engines.local.storage.layout import Words
@@ -102,7 +86,11 @@ class SparkSteps:
     """
 
     def __init__(
-        self, queries: SparkQueries, plan: Plan, tables: Mapping[str, Table], held: Collection[str]
+        self,
+        queries: SparkQueries,
+        plan: plans.Plan,
+        tables: Mapping[str, Table],
+        held: Collection[str],
     ) -> None:
         self._queries = queries
         self._plan = plan
@@ -110,25 +98,25 @@ class SparkSteps:
         self._tables = tables
         self._held = held
         self._estimates = RowEstimates(tables)
-        self._deferred: dict[str, tuple[Derive, Pipeline]] = {}
+        self._deferred: dict[str, tuple[plans.Derive, Pipeline]] = {}
         self._results: dict[int, TupleSet] = {}
         """What was computed with another aggregation of the same rows."""
         # Steps that have met a row without a value: the driver runs them, from then on.
         self._faulty: set[int] = set()
 
     @cached_property
-    def _fused(self) -> FusedSteps:
-        return find_fused_steps(self._plan)
+    def _fused(self) -> fusion.FusedSteps:
+        return fusion.find_fused_steps(self._plan)
 
     @cached_property
     def _successors(self) -> dict[str, str]:
         """For relations whose tuples another one takes over, that one."""
         found: dict[str, str] = {}
-        for step in steps_of(self._plan):
+        for step in plans.steps_of(self._plan):
             match step:
-                case Extend(target=target, source=source):
+                case plans.Extend(target=target, source=source):
                     found[source] = target
-                case StoreRelation(relation=relation, source=source):
+                case plans.StoreRelation(relation=relation, source=source):
                     found[source] = relation
                 case _:
                     pass
@@ -141,7 +129,7 @@ class SparkSteps:
 
     # --- derivations ---------------------------------------------------------------------------
 
-    def derive(self, step: Derive, context: RunContext) -> tuple[TupleSet, int] | None:
+    def derive(self, step: plans.Derive, context: RunContext) -> tuple[TupleSet, int] | None:
         """Return the tuples of a step and the leads' size, None if the driver has to compute it.
 
         The tuples of a step that are only aggregated are not made: the aggregation has one query.
@@ -176,7 +164,7 @@ class SparkSteps:
             return None
         return found[0], led
 
-    def is_due(self, step: Derive) -> bool:
+    def is_due(self, step: plans.Derive) -> bool:
         """Whether a step reads partitions, and much of them, and has not met missing values."""
         if id(step) in self._faulty or not self._types[step.target]:
             return False
@@ -194,7 +182,7 @@ class SparkSteps:
 
     def _is_due(self, pipeline: Pipeline) -> bool:
         """Whether a pipeline reads partitions, and much of them."""
-        if not any(self._is_remote(each) for each in sources_of(pipeline)):
+        if not any(self._is_remote(each) for each in fusion.sources_of(pipeline)):
             return False
         size = self._lead_size(pipeline)
         if self._queries.is_forced or not 0 < size < BULK_MIN_TUPLES:
@@ -222,7 +210,7 @@ class SparkSteps:
 
     # --- aggregations --------------------------------------------------------------------------
 
-    def _is_groupable(self, step: Derive) -> bool:
+    def _is_groupable(self, step: plans.Derive) -> bool:
         """Whether all aggregations that a derivation is fused with have a query of their own."""
         if self._fused.derivations.get(step.target) is not step:
             return False
@@ -240,7 +228,7 @@ class SparkSteps:
             for each in readers.values()
         )
 
-    def pop_deferred(self, relation: str) -> Derive | None:
+    def pop_deferred(self, relation: str) -> plans.Derive | None:
         """Return the derivation that was deferred for a relation; the driver has to run it now."""
         if (deferred := self._deferred.pop(relation, None)) is None:
             return None
@@ -248,7 +236,7 @@ class SparkSteps:
         self._faulty.add(id(step))
         return step
 
-    def group(self, step: GroupStep, context: RunContext) -> TupleSet | None:
+    def group(self, step: fusion.GroupStep, context: RunContext) -> TupleSet | None:
         """Return the tuples of an aggregation, None if the driver has to compute them.
 
         Those of others that aggregate the same rows are computed with it.
@@ -272,12 +260,12 @@ class SparkSteps:
         self._results |= dict(zip(map(id, steps), found, strict=True))
         return self._results.pop(id(step))
 
-    def _rows_of(self, step: GroupStep | Window) -> Pipeline | None:
+    def _rows_of(self, step: fusion.GroupStep | plans.Window) -> Pipeline | None:
         """Return the pipeline that was deferred and gives the rows of a step's body."""
         deferred = self._deferred.get(step.body.relation)
         return None if deferred is None else deferred[1]
 
-    def _batch(self, step: GroupStep, rows: Pipeline | None) -> list[GroupStep]:
+    def _batch(self, step: fusion.GroupStep, rows: Pipeline | None) -> list[fusion.GroupStep]:
         """Return the aggregations that are computed with one, from it on."""
         batch = self._fused.batches[id(step)]
         later = batch[[id(each) for each in batch].index(id(step)) + 1 :]
@@ -291,15 +279,15 @@ class SparkSteps:
                     found = more
         return found
 
-    def read_totals(self, step: ReadTotals, context: RunContext) -> TupleSet | None:
+    def read_totals(self, step: plans.ReadTotals, context: RunContext) -> TupleSet | None:
         """Return the groups and values that totals say, None if the driver has to read them."""
         if not self._is_large(step.totals):
             return None
         found = self._run(totals_query(step, self._types), [_Result(step.target)], context)
         return None if found is None else found[0]
 
-    def _is_group_due(self, step: GroupStep) -> bool:
-        if (isinstance(step, Total) and step.is_weighted) or not self._types[step.target]:
+    def _is_group_due(self, step: fusion.GroupStep) -> bool:
+        if (isinstance(step, plans.Total) and step.is_weighted) or not self._types[step.target]:
             return False
         return self._is_large(step.body)
 
@@ -311,14 +299,14 @@ class SparkSteps:
 
     # --- windows -------------------------------------------------------------------------------
 
-    def _has_window(self, step: Derive) -> bool:
+    def _has_window(self, step: plans.Derive) -> bool:
         """Whether the window functions that a derivation is fused with have a query."""
         derive, window = self._fused.windows.get(step.target, (None, None))
         if derive is not step or window is None or id(window) in self._faulty:
             return False
         return not isinstance(window_query(window, step.pipelines[0], self._types), NotCompiled)
 
-    def window(self, step: Window, context: RunContext) -> TupleSet | None:
+    def window(self, step: plans.Window, context: RunContext) -> TupleSet | None:
         """Return rows with their window functions, None if the driver has to compute them."""
         rows = self._rows_of(step)
         if id(step) in self._faulty or (rows is None and not self._is_large(step.body)):
@@ -337,7 +325,7 @@ class SparkSteps:
 
     # --- missing values ------------------------------------------------------------------------
 
-    def _judge_marked(self, step: Derive, context: RunContext) -> None:
+    def _judge_marked(self, step: plans.Derive, context: RunContext) -> None:
         """Let the judge decide about a few of the rows of a step that may lack a value.
 
         If none of them is an error, the driver has to compute the step.
@@ -352,7 +340,7 @@ class SparkSteps:
             variables = tuple(each for each, _ in lead)
             types = {**self._types, MARKED: tuple(type_ for _, type_ in lead)}
             heads = replace(pipeline, head=variables, is_bag=False)
-            query = derive_query(Derive(MARKED, (heads,)), types, {})
+            query = derive_query(plans.Derive(MARKED, (heads,)), types, {})
             if isinstance(query, NotCompiled):
                 continue
             seconds = context.budget.seconds_left
@@ -529,7 +517,7 @@ class _Result:
     """What a step makes of the rows of a query: its target, how they are reduced, what is known."""
 
     target: str
-    reduce: Reduce | None = None
+    reduce: plans.Reduce | None = None
     without: tuple[Reference, ...] = ()
 
 
@@ -565,5 +553,5 @@ def _led_by_marked(pipeline: Pipeline, variables: tuple[Variable, ...]) -> Pipel
     return replace(pipeline, stages=(marked, *rest), judge=tuple(judge))
 
 
-def _without(step: GroupStep) -> tuple[Reference, ...]:
-    return step.without if isinstance(step, Aggregate) else ()
+def _without(step: fusion.GroupStep) -> tuple[Reference, ...]:
+    return step.without if isinstance(step, plans.Aggregate) else ()

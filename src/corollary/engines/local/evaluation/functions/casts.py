@@ -11,24 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.core import spark_times
 from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
-from corollary.core.spark_times import (
-    BLANKS,
-    format_interval,
-    read_day,
-    read_interval,
-    read_local,
-    read_moment,
-    read_time_of_day,
-)
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, read_float32, shortest_float32
-from corollary.engines.local.evaluation.arithmetic import (
-    FAILED_CONVERSION,
-    OVERFLOW,
-    Operand,
-    Result,
-)
+from corollary.engines.local.evaluation import arithmetic
 from corollary.engines.local.evaluation.decimals import round_half_up
 from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.text_functions import (
@@ -95,11 +82,11 @@ def _decimal(text: str, scale: int, precision: int) -> int:
 
 
 def _parse(
-    read: Callable[[str, Type], Any], blanks: str = BLANKS
-) -> Callable[[list[Operand], Type], Result]:
+    read: Callable[[str, Type], Any], blanks: str = spark_times.BLANKS
+) -> Callable[[list[arithmetic.Operand], Type], arithmetic.Result]:
     """Return a function that reads distinct texts one by one, into native values."""
 
-    def apply(operands: list[Operand], type_: Type) -> Result:
+    def apply(operands: list[arithmetic.Operand], type_: Type) -> arithmetic.Result:
         (texts,), rows = distinct_rows([operands[0][0]])
         parsed: list[Any] = []
         bad = np.zeros(len(texts), np.bool_)
@@ -114,7 +101,7 @@ def _parse(
         else:
             values = np.array(parsed, native.dtype_of(type_.kind))
         bad = spread_rows(bad, rows)
-        return spread_rows(values, rows), [(bad, FAILED_CONVERSION)] if bad.any() else []
+        return spread_rows(values, rows), [(bad, arithmetic.FAILED_CONVERSION)] if bad.any() else []
 
     return apply
 
@@ -141,7 +128,7 @@ def _read_bool(text: str) -> bool:
 _parse_each_integer = _parse(_native(_integer))
 
 
-def _parse_integer(operands: list[Operand], type_: Type) -> Result:
+def _parse_integer(operands: list[arithmetic.Operand], type_: Type) -> arithmetic.Result:
     texts = operands[0][0]
     if len(texts) > FEW_ROWS:
         is_plain = bool_values(pc.match_substring_regex(texts.array, PLAIN_INTEGER))
@@ -190,7 +177,7 @@ def show_value(value: Any, type_: Type) -> str:
             return format_value(native.to_python(value, type_), type_)
 
 
-def _show(operands: list[Operand], type_: Type) -> Result:
+def _show(operands: list[arithmetic.Operand], type_: Type) -> arithmetic.Result:
     ((values, source),) = operands
     if source.members:
         return show_nested(values, source, lambda *each: _show([each], type_)[0]), []
@@ -204,29 +191,29 @@ def _show(operands: list[Operand], type_: Type) -> Result:
             return spread_rows(Texts.of([show_value(each, source) for each in found]), rows), []
 
 
-def _within_bounds(operands: list[Operand], type_: Type) -> Result:
+def _within_bounds(operands: list[arithmetic.Operand], type_: Type) -> arithmetic.Result:
     low, high = type_.spec.bounds
     outside = (operands[0][0] < low) | (operands[0][0] > high)
-    return operands[0][0], [(outside, OVERFLOW)] if outside.any() else []
+    return operands[0][0], [(outside, arithmetic.OVERFLOW)] if outside.any() else []
 
 
-def _format_interval(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+def _format_interval(operands: list[arithmetic.Operand], type_: Type) -> arithmetic.Result:  # noqa: ARG001
     (amounts, _), (fields, _) = operands
     (found,), rows = distinct_rows([amounts])
-    texts = [format_interval(int(each), str(fields[0])) for each in found]
+    texts = [spark_times.format_interval(int(each), str(fields[0])) for each in found]
     return spread_rows(Texts.of(texts), rows), []
 
 
-CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+CAST_FUNCTIONS: dict[str, Callable[[list[arithmetic.Operand], Type], arithmetic.Result]] = {
     "parse_integer": _parse_integer,
     "parse_float": _parse(_native(_float)),
     "parse_float32": _parse(_native(partial(_float, read=read_float32))),
     "parse_decimal": _parse(read_decimal),
     "parse_bool": _parse(_native(_read_bool)),
-    "parse_day": _parse(_native(read_day)),
-    "parse_moment": _parse(_native(read_moment)),
-    "parse_local": _parse(_native(read_local)),
-    "parse_time_of_day": _parse(_native(read_time_of_day), blanks=""),
+    "parse_day": _parse(_native(spark_times.read_day)),
+    "parse_moment": _parse(_native(spark_times.read_moment)),
+    "parse_local": _parse(_native(spark_times.read_local)),
+    "parse_time_of_day": _parse(_native(spark_times.read_time_of_day), blanks=""),
     **dict.fromkeys(
         (
             "to_local",
@@ -241,7 +228,7 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     **dict.fromkeys(("to_months", "time_from_micros"), _within_bounds),
     "format_interval": _format_interval,
     "parse_interval": lambda operands, type_: _parse(
-        lambda text, _: read_interval(text, str(operands[1][0][0]))
+        lambda text, _: spark_times.read_interval(text, str(operands[1][0][0]))
     )(operands, type_),
     "show": _show,
 }

@@ -31,17 +31,9 @@ from corollary.core.types import SYMBOL, Kind, Type, type_from_json
 from corollary.core.values import decimal_value, from_stored, read_float32
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
+from corollary.engines.local.evaluation.functions import json_texts
 from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.functions.casts import read_decimal, show_value
-from corollary.engines.local.evaluation.functions.json_texts import (
-    EXACT_DECODER,
-    SPECIAL,
-    WIDE,
-    Fraction,
-    checked_text,
-    or_null,
-    write_json,
-)
 from corollary.engines.local.evaluation.functions.maps import KEY_TWICE
 from corollary.engines.local.evaluation.text_functions import (
     NoValueError,
@@ -116,7 +108,7 @@ class _Reader:
             case str() if kind is Kind.SYMBOL:
                 return _as_text(value)
             case _ if kind is Kind.SYMBOL:
-                return checked_text(write_json(value, WIDE))
+                return json_texts.checked_text(json_texts.write_json(value, json_texts.WIDE))
             case bool():
                 return value if kind is Kind.BOOL else None
             case bytes():
@@ -155,13 +147,13 @@ class _Reader:
 
 def _as_text(value: str) -> str:
     """Return a string; half of a surrogate pair becomes a question mark, as in Java."""
-    return checked_text(value.encode(errors="replace").decode())
+    return json_texts.checked_text(value.encode(errors="replace").decode())
 
 
 def _number(digits: bytes, type_: Type) -> Any:
     """Return a number; None if it does not fit."""
-    written = digits.written if isinstance(digits, Fraction) else digits.decode()
-    is_whole = not isinstance(digits, Fraction)
+    written = digits.written if isinstance(digits, json_texts.Fraction) else digits.decode()
+    is_whole = not isinstance(digits, json_texts.Fraction)
     match type_.logical_kind:
         case Kind.NUMBER if is_whole:
             value, bits = int(written), type_.precision
@@ -209,7 +201,7 @@ def _from_json(text: str, type_: Type, options: Mapping[str, Any]) -> Any:
         return None
     reader, found = _Reader(options), None
     try:
-        value = read_json(text, EXACT_DECODER)
+        value = read_json(text, json_texts.EXACT_DECODER)
         if type_.element is not None and type_.element.is_struct and isinstance(value, tuple):
             value = [value]
         found = reader.read(value, type_)
@@ -232,7 +224,7 @@ def _read(operands: list[Operand], type_: Type) -> Result:
     if not len(texts):
         return native.filler_values(0, type_), []
     target = _target(schemas[0], options[0])
-    read = or_null(lambda text: _from_json(text, *target))
+    read = json_texts.or_null(lambda text: _from_json(text, *target))
     found, faults, rows = compute_rows(read, operands[:1])
     column = pa.chunked_array([python_array(found, arrow_type(target[0]))])
     values, _ = native.from_arrow(to_stored_column(column, target[0]), target[0].stored)
@@ -245,7 +237,7 @@ def _read(operands: list[Operand], type_: Type) -> Result:
 def _written(values: Any, type_: Type, options: Mapping[str, Any]) -> Texts:
     """Return values of a type as JSON."""
     if type_.members:
-        names = [f"{write_json(name, SPECIAL)}:" for name, _ in type_.members]
+        names = [f"{json_texts.write_json(name, json_texts.SPECIAL)}:" for name, _ in type_.members]
         return show_nested(
             values,
             type_,
@@ -280,7 +272,7 @@ def _write_value(stored: Any, type_: Type) -> str:
             return str(value)
         case _:
             text = show_value(stored, type_)
-    return write_json(text, SPECIAL)
+    return json_texts.write_json(text, json_texts.SPECIAL)
 
 
 def _write(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001

@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.functors.conversions import (
-    AS_FLOAT,
-    AS_NUMBER,
-    AS_UNSIGNED,
-    BITS_OF_SINGLE,
-    SINGLE,
-    SINGLE_OF_BITS,
-)
+from corollary.core.functors import conversions
 from corollary.core.types import NUMBER, Type
 from corollary.engines.local.evaluation import decimals
 from corollary.engines.local.evaluation.arithmetic import (
@@ -260,10 +253,10 @@ NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "sqrt": _root,
     "to_integer": _to_integer,
     "to_float32": _to_float32,
-    SINGLE: _single,
-    SINGLE_OF_BITS: _single_of_bits,
-    BITS_OF_SINGLE: _bits_of_single,
-    AS_NUMBER: _same_bits(np.int64),
-    AS_UNSIGNED: _same_bits(np.uint64),
-    AS_FLOAT: _same_bits(np.float64),
+    conversions.SINGLE: _single,
+    conversions.SINGLE_OF_BITS: _single_of_bits,
+    conversions.BITS_OF_SINGLE: _bits_of_single,
+    conversions.AS_NUMBER: _same_bits(np.int64),
+    conversions.AS_UNSIGNED: _same_bits(np.uint64),
+    conversions.AS_FLOAT: _same_bits(np.float64),
 }

@@ -27,6 +27,7 @@ from corollary.core.functors.java_formats import show_formatted
 from corollary.core.functors.number_formats import read_number_format
 from corollary.core.types import Type
 from corollary.core.values import is_encodable
+from corollary.engines.local.evaluation import text_functions
 from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
     OVERFLOW,
@@ -35,12 +36,6 @@ from corollary.engines.local.evaluation.arithmetic import (
 )
 from corollary.engines.local.evaluation.functions.arrays import each_list
 from corollary.engines.local.evaluation.functions.urls import part_of_url
-from corollary.engines.local.evaluation.text_functions import (
-    TEXT_FUNCTIONS,
-    NoValueError,
-    compute_rows,
-    spread_rows,
-)
 from corollary.engines.local.values.native import dtype_of
 from corollary.engines.local.values.texts import Texts
 
@@ -57,12 +52,12 @@ def each_row(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
     """Return a function that computes distinct rows one by one; None is null."""
 
     def apply(operands: list[Operand], type_: Type) -> Result:
-        results, faults, rows = compute_rows(function, operands)
+        results, faults, rows = text_functions.compute_rows(function, operands)
         if type_.stores_texts:
             made: Any = Texts.of([each or "" for each in results])
         else:
             made = np.array([each or 0 for each in results], dtype_of(type_.kind))
-        return spread_rows(made, rows), faults
+        return text_functions.spread_rows(made, rows), faults
 
     return apply
 
@@ -101,7 +96,7 @@ def _initcap(text: str) -> str:
 
 def _checked_size(size: int) -> None:
     if size > TEXT_MAX_CHARACTERS:
-        raise NoValueError(OVERFLOW)
+        raise text_functions.NoValueError(OVERFLOW)
 
 
 def _replace(text: str, old: str, new: str) -> str:
@@ -179,7 +174,7 @@ def _repeat(text: str, count: int) -> str:
 
 def _split_part(text: str, separator: str, number: int) -> str:
     if number == 0:
-        raise NoValueError("part number 0")
+        raise text_functions.NoValueError("part number 0")
     parts = text.split(separator) if separator else [text]
     place = number - 1 if number > 0 else len(parts) + number
     return parts[place] if 0 <= place < len(parts) else ""
@@ -203,7 +198,7 @@ def _replacement(by: str, groups: int) -> tuple[str | int, ...]:
     parts: list[str | int] = []
     for escaped, group, stray, text in _REPLACEMENT_PART.findall(by):
         if stray or (group and int(group) > groups):
-            raise NoValueError(UNKNOWN_GROUP)
+            raise text_functions.NoValueError(UNKNOWN_GROUP)
         parts.append(int(group) if group else escaped or text)
     return tuple(parts)
 
@@ -231,7 +226,7 @@ def _character(number: int) -> str:
     if number < 0:
         return ""
     if number % 256 == 0:
-        raise NoValueError("no text has the character 0")
+        raise text_functions.NoValueError("no text has the character 0")
     return chr(number % 256)
 
 
@@ -248,9 +243,9 @@ def _from_utf8(digits: str, errors: str = "strict") -> str:
     try:
         text = bytes.fromhex(digits).decode(errors=errors)
     except UnicodeDecodeError:
-        raise NoValueError("bytes that are not UTF-8") from None
+        raise text_functions.NoValueError("bytes that are not UTF-8") from None
     if not is_encodable(text):
-        raise NoValueError("no text has the character 0")
+        raise text_functions.NoValueError("no text has the character 0")
     return text
 
 
@@ -259,7 +254,7 @@ def _from_base64(text: str) -> str:
     digits, _, padding = re.sub("[^A-Za-z0-9+/=]", "", text).partition("=")
     lacking = -len(digits) % 4
     if lacking == 3 or f"={padding}" not in ("=", "=" * lacking):
-        raise NoValueError(FAILED_CONVERSION)
+        raise text_functions.NoValueError(FAILED_CONVERSION)
     return b64decode(digits + "=" * lacking).hex().upper()
 
 
@@ -307,7 +302,7 @@ def _sha2(text: str, bits: int) -> str:
 
 def _url_decode(text: str) -> str:
     if _NOT_ESCAPED.search(text):
-        raise NoValueError("a `%` without two hexadecimal digits")
+        raise text_functions.NoValueError("a `%` without two hexadecimal digits")
     return unquote_plus(text)
 
 
@@ -344,7 +339,7 @@ def _all_matches(text: str, pattern: str, group: int) -> list[str]:
         for found in matches:
             # Java matches nothing between the two units of such a character, too.
             if found.start() == found.end() and text[found.end() :][:1] > "\uffff":
-                raise NoValueError("an empty match at a character of two units")
+                raise text_functions.NoValueError("an empty match at a character of two units")
     return [found.group(group) or "" for found in matches]
 
 
@@ -373,7 +368,7 @@ def _convert_base(text: str, base: int, to: int) -> str:
             break
         number = number * base + digit
         if number >= 1 << 64:
-            raise NoValueError(OVERFLOW)
+            raise text_functions.NoValueError(OVERFLOW)
     if is_negative and to > 0:
         number = (1 << 64) - (1 if number >> 63 else number or 1 << 64)
     if to < 0 and number >> 63:
@@ -411,7 +406,7 @@ def _format_decimal(operands: list[Operand], type_: Type) -> Result:
     def show(value: Any, written: str) -> str:
         form = read_number_format(written)
         if form is None:
-            raise NoValueError(FAILED_CONVERSION)
+            raise text_functions.NoValueError(FAILED_CONVERSION)
         return form.write(int(value), source.scale)
 
     return each_row(show)(operands, type_)
@@ -430,7 +425,7 @@ def _format_value(operands: list[Operand], type_: Type) -> Result:
         try:
             found = show_formatted(value, form, int(bits))
         except (ValueError, OverflowError):
-            raise NoValueError(FAILED_CONVERSION) from None
+            raise text_functions.NoValueError(FAILED_CONVERSION) from None
         return found
 
     return each_row(show)(operands, type_)
@@ -458,7 +453,7 @@ def _from_base32(text: str) -> str:
 
 def _hmac(key: str, message: str, algorithm: str) -> str:
     if not key:
-        raise NoValueError("an empty key")
+        raise text_functions.NoValueError("an empty key")
     made = hmac.new(bytes.fromhex(key), bytes.fromhex(message), algorithm)
     return made.hexdigest().upper()
 
@@ -525,7 +520,7 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "to_base64": each_row(lambda digits: _base64(bytes.fromhex(digits))),
     "from_base64": each_row(_from_base64),
     "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),
-    "join_bytes": TEXT_FUNCTIONS["cat"],
+    "join_bytes": text_functions.TEXT_FUNCTIONS["cat"],
     "slice_bytes": _slice_bytes,
     "to_base32": each_row(lambda text: b32encode(text.encode()).decode()),
     "soundex": each_row(_soundex),
