@@ -7,7 +7,7 @@ struct stay. Of what is no JSON, all is null.
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
 from functools import lru_cache
@@ -30,15 +30,18 @@ from corollary.core.spark_times import (
 from corollary.core.types import SYMBOL, Kind, Type, type_from_json
 from corollary.core.values import decimal_value, from_stored, read_float32
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
 from corollary.engines.local.evaluation.functions import json_texts
 from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.functions.casts import read_decimal, show_value
 from corollary.engines.local.evaluation.functions.maps import KEY_TWICE
-from corollary.engines.local.evaluation.text_functions import (
+from corollary.engines.local.evaluation.kernels import (
+    FAILED_CONVERSION,
+    Kernel,
     NoValueError,
+    Operand,
+    Result,
     compute_rows,
-    distinct_rows,
+    each_typed_row,
     spread_rows,
 )
 from corollary.engines.local.evaluation.times import TIME_FUNCTIONS
@@ -249,12 +252,11 @@ def _written(values: Any, type_: Type, options: Mapping[str, Any]) -> Texts:
     if option in options:
         operands = [(values, type_), (Texts.of(options[option]).repeat(len(values)), type_)]
         values, type_ = TIME_FUNCTIONS["format_time"](operands, SYMBOL)[0], SYMBOL
-    (found,), rows = distinct_rows([values])
-    texts: Texts = spread_rows(Texts.of([_write_value(each, type_) for each in found]), rows)
+    texts: Texts = _write_each([(values, type_)], SYMBOL)[0]
     return texts
 
 
-def _write_value(stored: Any, type_: Type) -> str:
+def _write_value(type_: Type, stored: Any) -> str:
     value = native.to_python(stored, type_)
     match type_.logical_kind:
         case Kind.SYMBOL:
@@ -275,12 +277,15 @@ def _write_value(stored: Any, type_: Type) -> str:
     return json_texts.write_json(text, json_texts.SPECIAL)
 
 
+_write_each = each_typed_row(_write_value)
+
+
 def _write(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     options = json.loads(operands[1][0][0]) if len(operands) > 1 and len(operands[0][0]) else {}
     return _written(*operands[0], options), []
 
 
-JSON_VALUE_FUNCTIONS: Mapping[str, Callable[[list[Operand], Any], Result]] = {
+JSON_VALUE_FUNCTIONS: Mapping[str, Kernel] = {
     "from_json": _read,
     "to_json": _write,
 }

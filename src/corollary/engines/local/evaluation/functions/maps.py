@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from corollary.core.arrow_buffers import fixed_values, index_array, text_scalar
 from corollary.core.records import arrays
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
 from corollary.engines.local.evaluation.functions.arrays import (
     ArrayRows,
+    count_pieces,
     split_texts,
     values_of,
 )
-from corollary.engines.local.evaluation.text_functions import distinct_rows, spread_rows
+from corollary.engines.local.evaluation.kernels import Kernel, distinct_rows, on_values, spread_rows
 from corollary.engines.local.evaluation.value_vector import ValueVector
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
@@ -114,12 +114,8 @@ def _value(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("map_value", inputs)
     pieces, places, has_key = _find(table)
     chosen = index_array(np.where(has_key, places, 0), ~has_key)
-    return table.vector(*_typed(pieces.take(chosen).fill_null(_NOTHING), type_))
-
-
-def _typed(pieces: pa.Array, type_: Type) -> tuple[object, Type, Mask | None]:
-    values, nulls = values_of(pieces, type_)
-    return values, type_, nulls
+    values, nulls = values_of(pieces.take(chosen).fill_null(_NOTHING), type_)
+    return table.vector(values, type_, nulls)
 
 
 def _contains(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
@@ -127,17 +123,12 @@ def _contains(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     return table.vector(_find(table)[2].astype(np.int64), type_)
 
 
-def _list(which: str, operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    offsets, keys, values = arrays.split_entries(operands[0][0].array)
+def _list(which: str, maps: Texts) -> Texts:
+    offsets, keys, values = arrays.split_entries(maps.array)
     pieces = {"keys": keys, "values": values}.get(which)
     if pieces is None:
         pieces = arrays.to_pieces(arrays.join_fields([keys, values]))
-    return Texts(arrays.join_pieces(offsets, pieces)), []
-
-
-def _size(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    counts = pc.count_substring(operands[0][0].array, arrays.END).cast(pa.int64())
-    return fixed_values(counts, np.int64) // 2, []
+    return Texts(arrays.join_pieces(offsets, pieces))
 
 
 MAP_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVector]] = {
@@ -148,7 +139,7 @@ MAP_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVector]
     "map_contains_key": _contains,
 }
 
-MAP_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
-    **{f"map_{which}": partial(_list, which) for which in ("keys", "values", "entries")},
-    "map_size": _size,
+MAP_FUNCTIONS: dict[str, Kernel] = {
+    **{f"map_{which}": on_values(partial(_list, which)) for which in ("keys", "values", "entries")},
+    "map_size": on_values(lambda texts: count_pieces(texts) // 2),
 }
