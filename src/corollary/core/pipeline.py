@@ -114,6 +114,11 @@ class Pipeline:
     is_deferred: bool = False
 
     @property
+    def first_source(self) -> Reference | None:
+        """The source of the first probe, if there is one."""
+        return next((each.source for each in self.stages if isinstance(each, Probe)), None)
+
+    @property
     def adornments(self) -> tuple[str, ...]:
         """The adornment of every probe."""
         return tuple(stage.adornment for stage in self.stages if isinstance(stage, Probe))

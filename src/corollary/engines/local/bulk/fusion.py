@@ -36,6 +36,16 @@ class FusedSteps:
     windows: Mapping[str, tuple[plans.Derive, plans.Window]] = field(default_factory=dict)
     batches: Mapping[int, tuple[GroupStep, ...]] = field(default_factory=dict)
 
+    def readers_of(self, relation: str) -> list[GroupStep]:
+        """Return the aggregations of the tuples of a relation."""
+        every = (each for batch in self.batches.values() for each in batch)
+        return list({id(each): each for each in every if each.body.relation == relation}.values())
+
+    def batch_from(self, step: GroupStep) -> tuple[GroupStep, ...]:
+        """Return the aggregations that are computed with one, from it on."""
+        batch = self.batches[id(step)]
+        return batch[[id(each) for each in batch].index(id(step)) :]
+
 
 def find_fused_steps(plan: plans.Plan) -> FusedSteps:
     """Return the steps of a plan that can be computed together."""

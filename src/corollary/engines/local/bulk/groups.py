@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from corollary.core.arrow_buffers import bool_values, fixed_values
 from corollary.core.engine import BULK_MIN_TUPLES
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, Plan, Total
 from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER
@@ -106,7 +106,7 @@ class BulkGroups:
         (pipeline,) = step.pipelines
         if self._queries.reads_partitions(pipeline):
             return None
-        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
+        lead = pipeline.first_source
         size = 0 if lead is None else self._queries.tables[lead.relation].size(lead.state)
         if lead is None or not size or not self._may_be_due(pipeline, lead, size):
             return None
@@ -201,8 +201,7 @@ class BulkGroups:
 
     def _batch(self, step: fusion.GroupStep) -> tuple[fusion.GroupStep, ...]:
         """Return the steps that are computed with one, from it on; none if it has no exact form."""
-        batch = self._fused.batches[id(step)]
-        batch = batch[[id(each) for each in batch].index(id(step)) :]
+        batch = self._fused.batch_from(step)
         if step.body.relation in self._deferred:
             return batch
         due = tuple(each for each in batch if id(each) not in self._faulty)

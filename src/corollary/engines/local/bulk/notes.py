@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, CompareWindows, Derive, Plan, Reduce, Total, Window
 from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.estimates import computes_values
@@ -40,7 +40,7 @@ class BulkNotes:
         readers = self._readers(step)
         if readers and self._is_fused(step, readers):
             return f"{BULK}, one query with {', '.join(each.target for each in readers)}"
-        leads = filter(None, map(_lead, step.pipelines))
+        leads = filter(None, (each.first_source for each in step.pipelines))
         if not self._is_large(leads):
             return ""
         parts = [self._pipeline_reason(each, step) for each in step.pipelines]
@@ -61,17 +61,11 @@ class BulkNotes:
         """Return the aggregations that are fused with a derivation."""
         if self._fused.derivations.get(step.target) is not step:
             return []
-        found = {
-            id(each): each
-            for batch in self._fused.batches.values()
-            for each in batch
-            if each.body.relation == step.target
-        }
-        return list(found.values())
+        return self._fused.readers_of(step.target)
 
     def _is_fused(self, step: Derive, readers: Iterable[fusion.GroupStep]) -> bool:
         (pipeline,) = step.pipelines
-        if _lead(pipeline) is None or not self._is_large(fusion.sources_of(pipeline)):
+        if pipeline.first_source is None or not self._is_large(fusion.sources_of(pipeline)):
             return False
         return not any(self._group_reason(each, pipeline) for each in readers)
 
@@ -105,7 +99,7 @@ class BulkNotes:
         sums_last = step.reduce is Reduce.SUM
         if copied_reference(pipeline) is not None and not sums_last:
             return "it only copies"
-        if _lead(pipeline) is None:
+        if pipeline.first_source is None:
             return "it reads no relation"
         if self._mode is BulkMode.AUTO and not computes_values(pipeline):
             return "it computes nothing"
@@ -118,7 +112,3 @@ class BulkNotes:
             sums_last=sums_last,
         )
         return found.reason if isinstance(found, NotCompiled) else ""
-
-
-def _lead(pipeline: Pipeline) -> Reference | None:
-    return next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)

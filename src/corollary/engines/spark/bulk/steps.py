@@ -27,6 +27,7 @@ from corollary.engines.local.evaluation.pipelines import RunContext, record_prob
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import encode_words
 from corollary.engines.spark.bulk.queries import SparkQueries, read_table
 from corollary.engines.spark.bulk.semi_joins import (
     SEMI_JOIN_RATIO,
@@ -215,17 +216,11 @@ class SparkSteps:
         if self._fused.derivations.get(step.target) is not step:
             return False
         (pipeline,) = step.pipelines
-        readers = {
-            id(each): each
-            for batch in self._fused.batches.values()
-            for each in batch
-            if each.body.relation == step.target
-        }
         return not any(
             isinstance(group_query([each], pipeline, self._types), NotCompiled)
             or id(each) in self._faulty
             or not self._types[each.target]
-            for each in readers.values()
+            for each in self._fused.readers_of(step.target)
         )
 
     def pop_deferred(self, relation: str) -> plans.Derive | None:
@@ -247,15 +242,8 @@ class SparkSteps:
         if id(step) in self._faulty or (rows is None and not self._is_group_due(step)):
             return None
         steps = self._batch(step, rows)
-        query = group_query(steps, rows, self._types)
-        if isinstance(query, NotCompiled):
-            return None
-        results = [_Result(each.target, None, _without(each)) for each in steps]
-        found = self._run(query, results, context, () if rows is None else (rows,))
+        found = self._run_readers(steps, group_query(steps, rows, self._types), context)
         if found is None:
-            if rows is not None:
-                self._judge_marked(self._deferred[step.body.relation][0], context)
-            self._faulty |= set(map(id, steps))
             return None
         self._results |= dict(zip(map(id, steps), found, strict=True))
         return self._results.pop(id(step))
@@ -267,10 +255,8 @@ class SparkSteps:
 
     def _batch(self, step: fusion.GroupStep, rows: Pipeline | None) -> list[fusion.GroupStep]:
         """Return the aggregations that are computed with one, from it on."""
-        batch = self._fused.batches[id(step)]
-        later = batch[[id(each) for each in batch].index(id(step)) + 1 :]
         found = [step]
-        for each in later if not _without(step) else ():
+        for each in self._fused.batch_from(step)[1:] if not _without(step) else ():
             # What it leaves out may change before its turn.
             is_free = not _without(each) and self._types[each.target]
             if is_free and id(each) not in self._faulty:
@@ -311,17 +297,26 @@ class SparkSteps:
         rows = self._rows_of(step)
         if id(step) in self._faulty or (rows is None and not self._is_large(step.body)):
             return None
-        query = window_query(step, rows, self._types)
+        found = self._run_readers([step], window_query(step, rows, self._types), context)
+        return None if found is None else found[0]
+
+    def _run_readers(
+        self,
+        steps: Sequence[fusion.GroupStep | plans.Window],
+        query: StepQuery | NotCompiled,
+        context: RunContext,
+    ) -> list[TupleSet] | None:
+        """Return the tuples of steps with one body; None if the driver has to compute them."""
         if isinstance(query, NotCompiled):
             return None
-        results = [_Result(step.target, None, step.without)]
+        rows = self._rows_of(steps[0])
+        results = [_Result(each.target, None, _without(each)) for each in steps]
         found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
             if rows is not None:
-                self._judge_marked(self._deferred[step.body.relation][0], context)
-            self._faulty.add(id(step))
-            return None
-        return found[0]
+                self._judge_marked(self._deferred[steps[0].body.relation][0], context)
+            self._faulty |= set(map(id, steps))
+        return found
 
     # --- missing values ------------------------------------------------------------------------
 
@@ -443,11 +438,7 @@ class SparkSteps:
         return self._packed(target, pa.concat_tables(tables))
 
     def _packed(self, target: Table, rows: pa.Table) -> Words:
-        columns = [
-            self._queries.dictionary.encode_arrow(rows.column(at), type_)
-            for at, type_ in enumerate(target.types)
-        ]
-        return sort_distinct(target.pack(columns, rows.num_rows))
+        return sort_distinct(encode_words(rows, target, self._queries.dictionary))
 
     def _known(
         self, reference: Reference, types: tuple[Type, ...], partitioning: Partitioning
@@ -553,5 +544,5 @@ def _led_by_marked(pipeline: Pipeline, variables: tuple[Variable, ...]) -> Pipel
     return replace(pipeline, stages=(marked, *rest), judge=tuple(judge))
 
 
-def _without(step: fusion.GroupStep) -> tuple[Reference, ...]:
-    return step.without if isinstance(step, plans.Aggregate) else ()
+def _without(step: fusion.GroupStep | plans.Window) -> tuple[Reference, ...]:
+    return () if isinstance(step, plans.Total) else step.without

@@ -28,7 +28,7 @@ from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import PendingProbe, merge_words, sort_distinct
 from corollary.engines.local.storage.table import Table
-from corollary.engines.local.table_handle import decode_words
+from corollary.engines.local.table_handle import decode_words, encode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.relation import handle, staged_change
@@ -405,11 +405,7 @@ class PartitionedContents:
 
     def _encode_rows(self, rows: pa.Table) -> Words:
         """Return tuples packed and sorted in the primary order."""
-        columns = [
-            self.place.dictionary.encode_arrow(rows.column(at), type_)
-            for at, type_ in enumerate(self.relation.types)
-        ]
-        return sort_distinct(self.table.pack(columns, rows.num_rows))
+        return sort_distinct(encode_words(rows, self.table, self.place.dictionary))
 
     def parts(self, state: State) -> tuple[PartitionedFiles, pa.Table, pa.Table]:
         """Return the files of a state, and the tuples that were added and removed since, here.
