@@ -77,7 +77,6 @@ class RecursiveRelation:
     keys: tuple[frozenset[int], ...]
     has_way: bool = False
     has_count: bool = False
-    storage: str = "virtual"
     branches: list[OpenBranch] = field(default_factory=list)
 
     @property
@@ -125,21 +124,20 @@ class ViewLowering(ABC):
         self._free: dict[int, tuple[tree.Query, tuple[tree.ColumnReference, ...]]] = {}
 
     @abstractmethod
-    def define(
-        self, query: tree.Query, relation: str, body: RuleBody, *, storage: str = "virtual"
-    ) -> LoweredQuery:
+    def define(self, query: tree.Query, relation: str, body: RuleBody) -> LoweredQuery:
         """Make the rules of a query.
 
         Args:
             query: the query.
             relation: the name of its relation, if it is a set.
             body: an empty body, with the variables of queries around.
-            storage: of the relation.
         """
 
-    @abstractmethod
     def open_select(self, select: tree.Select, body: RuleBody) -> None:
         """Add the source and the condition of a block to a body."""
+        if select.source is not None:
+            self.add_source(select.source, body)
+        self.add_condition(select.where, body)
 
     @abstractmethod
     def add_source(self, source: tree.Source, body: RuleBody) -> None:
@@ -164,16 +162,6 @@ class ViewLowering(ABC):
             expression: what to lower.
             body: where it has a value.
             terms: expressions whose terms are known; those of the body by default.
-            drops_null: whether rows in which it is null are not needed.
-        """
-
-    @abstractmethod
-    def single_row(self, query: tree.Query, body: RuleBody, *, drops_null: bool) -> Term | None:
-        """Return the value of a query that always has one row; None if it may have another number.
-
-        Args:
-            query: a query with one column.
-            body: what the alternatives of the value are added to.
             drops_null: whether rows in which it is null are not needed.
         """
 
@@ -233,11 +221,13 @@ class ViewLowering(ABC):
         return self.define(query, self.draft.relation("q"), body)
 
     def lower_part(
-        self, query: tree.Query, body: RuleBody, *, is_set: bool, storage: str = "virtual"
+        self, query: tree.Query, body: RuleBody, *, is_set: bool, is_kept: bool = False
     ) -> LoweredQuery:
         """Return the relation of a part of a query, with the same outer variables."""
-        rows = body.empty_copy(is_set=is_set)
-        return self.define(query, self.draft.relation("q"), rows, storage=storage)
+        name = self.draft.relation("q")
+        if is_kept:
+            self.draft.kept.add(name)
+        return self.define(query, name, body.empty_copy(is_set=is_set))
 
     def project(
         self, variables: tuple[Variable, ...], body: RuleBody, label: str, span: Span | None = None

@@ -39,45 +39,30 @@ class QueryLowering(ViewLowering):
                 readers[part.cte] += 1
         super().__init__(draft, frozenset(used), readers)
 
-    def define(
-        self, query: tree.Query, relation: str, body: RuleBody, *, storage: str = "virtual"
-    ) -> LoweredQuery:
+    def define(self, query: tree.Query, relation: str, body: RuleBody) -> LoweredQuery:
         """Make the rules of a query; those without a place of their own have that of the query."""
-        outside, self.draft.span = self.draft.span, getattr(query, "span", None) or self.draft.span
-        try:
-            return self._define(query, relation, body, storage=storage)
-        finally:
-            self.draft.span = outside
+        with self.draft.placed(query.span):
+            return self._define(query, relation, body)
 
-    def _define(
-        self, query: tree.Query, relation: str, body: RuleBody, *, storage: str
-    ) -> LoweredQuery:
+    def _define(self, query: tree.Query, relation: str, body: RuleBody) -> LoweredQuery:
         match query:
             case tree.Select(grouping_sets=grouping_sets):
                 if grouping_sets is not None:
                     expanded = selects.expand_grouping_sets(query)
-                    return self.define(expanded, relation, body, storage=storage)
-                return selects.define_select(self, query, relation, body, storage=storage)
+                    return self.define(expanded, relation, body)
+                return selects.define_select(self, query, relation, body)
             case tree.SetOperation():
-                return set_operations.define_set_operation(
-                    self, query, relation, body, storage=storage
-                )
+                return set_operations.define_set_operation(self, query, relation, body)
             case tree.Values():
-                return set_operations.define_values(self, query, relation, body, storage=storage)
+                return set_operations.define_values(self, query, relation, body)
             case tree.ConstantRows():
-                return set_operations.define_rows(self, query, relation, body, storage=storage)
+                return set_operations.define_rows(self, query, relation, body)
             case tree.Ordered():
-                return selects.define_ordered(self, query, relation, body, storage=storage)
+                return selects.define_ordered(self, query, relation, body)
             case tree.WithRecursive():
-                return recursion.define_recursive(self, query, relation, body, storage=storage)
+                return recursion.define_recursive(self, query, relation, body)
             case _:
                 assert_never(query)
-
-    def open_select(self, select: tree.Select, body: RuleBody) -> None:
-        """Add the source and the condition of a block to a body."""
-        if select.source is not None:
-            self.add_source(select.source, body)
-        self.add_condition(select.where, body)
 
     def add_source(self, source: tree.Source, body: RuleBody) -> None:
         """Add a source to a body."""
@@ -110,10 +95,6 @@ class QueryLowering(ViewLowering):
         """Return the term of an expression."""
         known = body.terms if terms is None else terms
         return expressions.term_of(self, expression, body, known, drops_null=drops_null)
-
-    def single_row(self, query: tree.Query, body: RuleBody, *, drops_null: bool) -> Term | None:
-        """Return the value of a query that always has one row."""
-        return selects.single_row(self, query, body, drops_null=drops_null)
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -185,8 +166,7 @@ def lower_view(
     """
     draft = ViewDraft(name, is_materialized, place=place)
     lowering = QueryLowering(draft, query)
-    storage = "stored" if is_materialized else "virtual"
-    result = lowering.define(query, name, RuleBody(draft), storage=storage)
+    result = lowering.define(query, name, RuleBody(draft))
     columns = tuple(
         tree.QueryColumn(column, type_)
         for column, type_ in zip(result.names, result.types, strict=True)

@@ -241,12 +241,7 @@ def add_recursive(lowering: ViewLowering, source: tree.RecursiveSource, body: Ru
 
 
 def define_recursive(
-    lowering: ViewLowering,
-    query: tree.WithRecursive,
-    relation: str,
-    body: RuleBody,
-    *,
-    storage: str,
+    lowering: ViewLowering, query: tree.WithRecursive, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of recursive tables, and of the query that reads them."""
     inner = tree.without_order(query.query)
@@ -263,7 +258,7 @@ def define_recursive(
                 check_uses(step, names)
         tables = [_relation_of(lowering, table) for table in circle]
         if is_view:
-            tables[0].relation, tables[0].storage = relation, storage
+            tables[0].relation = relation
             tables[0].names = [each.name for each in query.columns]
         readers = [
             branch
@@ -278,7 +273,7 @@ def define_recursive(
         if is_view and not tables[0].has_way:
             types = tuple(tables[0].types)
             return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
-    return lowering.define(inner, relation, body, storage=storage)
+    return lowering.define(inner, relation, body)
 
 
 def _circles(tables: Sequence[tree.RecursiveTable]) -> list[list[tree.RecursiveTable]]:
@@ -299,8 +294,7 @@ def _relation_of(lowering: ViewLowering, table: tree.RecursiveTable) -> Recursiv
     name = lowering.draft.relation(_shown(table), is_numbered=False)
     columns = [each.name for each in table.columns]
     keys = (frozenset(range(len(types))),)
-    storage = "stored" if lowering.draft.is_materialized else "virtual"
-    return RecursiveRelation(table, name, columns, types, keys, storage=storage)
+    return RecursiveRelation(table, name, columns, types, keys)
 
 
 def _is_renaming(query: tree.WithRecursive, inner: tree.Query) -> bool:
@@ -352,7 +346,6 @@ def _open_tables(
     relation.relation = lowering.draft.relation("ways", is_numbered=False, of=inside)
     relation.has_way, relation.keys = True, ()
     relation.names = [each.name for each in relation.table.columns]
-    relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
     _open_branches(lowering, made, names, is_set=False)
 
 
@@ -439,7 +432,7 @@ def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation], names:
     draft = lowering.draft
     for relation in relations:
         span = relation.table.span
-        draft.declare(relation.relation, relation.columns, storage=relation.storage, span=span)
+        draft.declare(relation.relation, relation.columns, storage=draft.storage, span=span)
     for relation in relations:
         bases = len(relation.table.bases)
         for number, branch in enumerate(relation.branches):

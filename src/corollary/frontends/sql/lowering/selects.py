@@ -18,7 +18,6 @@ from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
 from corollary.frontends.sql.lowering.grouping import (
     Groups,
-    group_storage,
     is_null_without_rows,
 )
 from corollary.frontends.sql.lowering.windows import WindowedRows, add_windows
@@ -32,14 +31,14 @@ def is_grouped(select: tree.Select) -> bool:
 
 
 def define_select(
-    lowering: ViewLowering, select: tree.Select, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, select: tree.Select, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of a block."""
     has_windows = bool(tree.calls_in(select.columns, tree.WindowCall))
     is_set = body.is_set or select.is_distinct
     body.is_set = is_set and not has_windows  # a window sees each copy of a row
     if is_grouped(select):
-        storage = group_storage(lowering) if storage == "virtual" else storage
+        lowering.draft.kept.add(relation)
         body = _grouped_body(lowering, select, relation, body)
         lowering.add_condition(select.having, body)
     else:
@@ -51,7 +50,7 @@ def define_select(
         ResultColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in select.columns
     ]
-    return emit_block(lowering, relation, body, columns, storage=storage, span=select.span)
+    return emit_block(lowering, relation, body, columns)
 
 
 def _make_groups(
@@ -206,7 +205,7 @@ def _grouping(
 
 
 def define_ordered(
-    lowering: ViewLowering, ordered: tree.Ordered, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, ordered: tree.Ordered, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of the first rows of a query."""
     draft = lowering.draft
@@ -221,7 +220,7 @@ def define_ordered(
                     severity=Severity.WARNING,
                 )
             )
-        return lowering.define(tree.without_order(ordered), relation, body, storage=storage)
+        return lowering.define(tree.without_order(ordered), relation, body)
     if not ordered.order:
         raise refuse(
             "C1341",
@@ -229,8 +228,7 @@ def define_ordered(
             ordered.span,
             "add `ORDER BY`, or leave `LIMIT` out",
         )
-    storage_of_rows = group_storage(lowering)  # arranged in their order
-    inner = lowering.lower_part(ordered.query, body, is_set=False, storage=storage_of_rows)
+    inner = lowering.lower_part(ordered.query, body, is_set=False, is_kept=True)  # in their order
     rows = body.empty_copy(is_set=body.is_set)
     this = lowering.read(inner, rows)
     shown = [
@@ -246,4 +244,4 @@ def define_ordered(
         rows.items.append(Comparison("<=", number, end))
     if ordered.offset:
         rows.items.append(Comparison(">", number, Constant(ordered.offset)))
-    return emit_block(lowering, relation, rows, shown, storage=storage, span=ordered.span)
+    return emit_block(lowering, relation, rows, shown)

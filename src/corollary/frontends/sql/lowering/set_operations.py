@@ -34,16 +34,14 @@ def define_set_operation(
     operation: tree.SetOperation,
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     """Make the rules of a set operation."""
     if not operation.is_all:
         body.is_set = True
     if operation.operator is tree.SetOperator.UNION:
         branches = list(_branches(operation, is_set=body.is_set))
-        return _define_union(lowering, operation, branches, relation, body, storage=storage)
-    return _define_difference(lowering, operation, relation, body, storage=storage)
+        return _define_union(lowering, operation, branches, relation, body)
+    return _define_difference(lowering, operation, relation, body)
 
 
 def _branches(query: tree.Query, *, is_set: bool) -> Iterator[tree.Query]:
@@ -102,7 +100,8 @@ def open_branch(
     # Without a key, rows of the body may be equal: they are counted in a relation of their own.
     if body.is_set or keys or stays_open:
         return OpenBranch(query, inside, [each.term for each in columns], keys)
-    part = emit_block(lowering, lowering.draft.relation("q"), inside, columns, span=query.span)
+    with lowering.draft.placed(query.span):
+        part = emit_block(lowering, lowering.draft.relation("q"), inside, columns)
     outside = body.empty_copy(is_set=False)
     return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
@@ -116,8 +115,6 @@ def _define_union(
     branches: Sequence[tree.Query],
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     parts = [open_branch(lowering, each, body) for each in branches]
     keys: list[frozenset[int]] | None = None
@@ -125,7 +122,7 @@ def _define_union(
     if mark is not None and all(part.keys for part in parts):
         keys = _common_keys([part.keys for part in parts], mark)
     union = _Union(operation, parts, keys, "branch", has_count=True)
-    return _emit_union(lowering, union, relation, body, storage=storage)
+    return _emit_union(lowering, union, relation, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +144,10 @@ class _Union:
 
 
 def _emit_union(
-    lowering: ViewLowering, union: _Union, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, union: _Union, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make a rule for each body of a union."""
-    draft, outer, span = lowering.draft, body.outer, union.query.span
+    draft, outer = lowering.draft, body.outer
     columns = [
         (
             column.name,
@@ -161,7 +158,7 @@ def _emit_union(
     typed = _row(lowering, columns)
     is_set = body.is_set or union.keys is not None
     if is_set:
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=span)
+        name = declare_result(draft, relation, outer, typed)
     else:
         name = draft.relation("each", is_numbered=False, of=relation)
         types = [(variable.name, variable.type or NUMBER) for variable in outer]
@@ -178,7 +175,7 @@ def _emit_union(
     if is_set:
         return lowered(name, outer, typed, union.keys or [frozenset(range(len(columns)))])
     rows = EachRow(name, outer, len(columns), 1, union.has_count)
-    return sum_up(draft, relation, rows, outer, typed, storage=storage, span=span)
+    return sum_up(draft, relation, rows, outer, typed)
 
 
 def _different_constants(branches: Sequence[tree.Query]) -> int | None:
@@ -214,8 +211,6 @@ def _define_difference(
     operation: tree.SetOperation,
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     draft, outer = lowering.draft, body.outer
     is_intersection = operation.operator is tree.SetOperator.INTERSECT
@@ -235,8 +230,8 @@ def _define_difference(
     if not is_bag:
         match = right.atom(tuple(row))
         inside.items.append(match if is_intersection else logic.Negation(match))
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
-        draft.add(name, head, inside.closed_items(), operation.span)
+        name = declare_result(draft, relation, outer, typed)
+        draft.add(name, head, inside.closed_items())
         keys = (*left.keys, *(right.keys if is_intersection else ()))
         # The left side may have a row more than once, and the right side decides that it is one.
         if left.is_bag and is_intersection:
@@ -270,10 +265,8 @@ def _define_difference(
             )
         ]
     inside.items += items
-    name = declare_result(
-        draft, relation, outer, typed, storage=storage, has_count=True, span=operation.span
-    )
-    draft.add(name, [*head, result], inside.closed_items(), operation.span)
+    name = declare_result(draft, relation, outer, typed, has_count=True)
+    draft.add(name, [*head, result], inside.closed_items())
     return lowered(name, outer, typed, (), is_bag=True)
 
 
@@ -281,7 +274,7 @@ def _define_difference(
 
 
 def define_values(
-    lowering: ViewLowering, values: tree.Values, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, values: tree.Values, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of `VALUES`."""
     parts = []
@@ -297,11 +290,11 @@ def define_values(
     elif is_known and len(constants) == len(parts):
         keys = [frozenset(range(len(values.columns)))]
     union = _Union(values, parts, keys, "row", has_count=False)
-    return _emit_union(lowering, union, relation, body, storage=storage)
+    return _emit_union(lowering, union, relation, body)
 
 
 def define_rows(
-    lowering: ViewLowering, rows: tree.ConstantRows, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, rows: tree.ConstantRows, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make one rule that reads a relation of given rows, which are data and not rules."""
     draft, outer = lowering.draft, body.outer
@@ -321,9 +314,7 @@ def define_rows(
     inside = body.empty_copy(is_set=body.is_set)
     terms = [each.term for each in typed] + [draft.variable(*each) for each in counts]
     inside.items.append(logic.Atom(given, tuple(terms)))
-    name = declare_result(
-        draft, relation, outer, typed, storage=storage, has_count=has_count, span=rows.span
-    )
-    draft.add(name, [*outer, *terms], inside.closed_items(), rows.span)
+    name = declare_result(draft, relation, outer, typed, has_count=has_count)
+    draft.add(name, [*outer, *terms], inside.closed_items())
     keys = [] if has_count else [frozenset(range(len(columns)))]
     return lowered(name, outer, typed, keys, is_bag=has_count)

@@ -24,15 +24,10 @@ from corollary.core.logic import (
 )
 from corollary.core.types import BOOL, NUMBER, Kind, Type
 from corollary.frontends.sql import query_tree as tree
-from corollary.frontends.sql.lowering.bodies import (
-    FALSE,
-    NULL,
-    ONE,
-    TRUE,
-    RuleBody,
-)
+from corollary.frontends.sql.lowering.bodies import FALSE, NULL, ONE, TRUE, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import names_of
+from corollary.frontends.sql.lowering.selects import single_row
 
 MANY_ROWS = "a subquery in place of a value has more than one row"
 
@@ -70,8 +65,8 @@ def _projection(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a row, which holds once."""
     name = lowering.draft.relation("some")
     draft = lowering.draft
-    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in lowered.outer])
-    lowering.draft.add(name, lowered.outer, [lowered.some()])
+    draft.declare(name, draft.columns_of(lowered.outer))
+    draft.add(name, lowered.outer, [lowered.some()])
     return Atom(name, lowered.outer)
 
 
@@ -254,7 +249,7 @@ def scalar_value(
 ) -> Term:
     """Return the value of a query with at most one row; it is null if there is none."""
     query: tree.Query = tree.without_order(subquery.query)
-    single = lowering.single_row(query, body, drops_null=drops_null)
+    single = single_row(lowering, query, body, drops_null=drops_null)
     if single is not None:
         return single
     lowered = lowering.lower(query, body, is_set=False)
@@ -292,7 +287,7 @@ def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     draft = lowering.draft
     name = draft.relation("many")
     outer = lowered.outer
-    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in outer])
+    draft.declare(name, draft.columns_of(outer))
     number = draft.variable("n", NUMBER)
     wild = tuple(Wildcard() for _ in lowered.types)
     # Two copies of one row are two rows.

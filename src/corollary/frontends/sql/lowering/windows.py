@@ -30,7 +30,7 @@ from corollary.data_class import dataclass
 from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
-from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type
+from corollary.frontends.sql.lowering.grouping import ZERO, mean_of, sum_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ class WindowedRows:
         used = [each for source in body.sources for each in self.lowering.used_columns(source)]
         row = self._only_literal([*columns, *used])
         if row is None:
-            self.lowering.cut(body, columns or used, storage=group_storage(self.lowering))
+            self.lowering.cut(body, columns or used, storage=draft.storage)
             (item,) = body.items
             assert isinstance(item, logic.Atom)
             row = item
@@ -231,7 +231,7 @@ class WindowedRows:
         types = [
             (draft.hint(each), body.column_type(each, each.type or NUMBER)) for each in variables
         ]
-        draft.declare(name, [*types, *((draft.hint(each), each.type or NUMBER) for each in values)])
+        draft.declare(name, [*types, *draft.columns_of(values)])
         equations = [
             logic.Comparison("is", value, logic.Functor(WINDOW, (logic.Constant(text), *given)))
             for (text, given), value in self._functions.items()
