@@ -47,12 +47,13 @@ class SourceBinder:
             return None, self.around
         self.session.check(clause, "this")
         source, scope = self.bind_source(clause.this)
-        return self._bind_joins(source, scope, joins)
+        return self._with_joins(source, scope, node)
 
-    def _bind_joins(
-        self, source: tree.Source, scope: Scope, joins: list[exp.Expr]
+    def _with_joins(
+        self, source: tree.Source, scope: Scope, node: exp.Expr
     ) -> tuple[tree.Source, Scope]:
-        for join in joins:
+        """Return a source joined to what a node joins to it, and the scope of both."""
+        for join in node.args.get("joins") or []:
             assert isinstance(join, exp.Join)
             source, scope = self._bind_join(source, scope, join)
         return source, scope
@@ -80,25 +81,17 @@ class SourceBinder:
         """Return the source of `(t JOIN u ON …)`."""
         self.session.check(node, "this", "alias", "joins")
         source, scope = self.bind_source(node.this)
-        source, scope = self._bind_joins(source, scope, node.args.get("joins") or [])
-        alias = node.args.get("alias")
-        if alias is None:
+        source, scope = self._with_joins(source, scope, node)
+        if node.args.get("alias") is None:
             return source, scope
-        self.session.check(alias, "this", "columns")
-        columns = self._renamed(
-            tuple(tree.QueryColumn(c.name, column_type(c.expression)) for c in scope.visible), alias
-        )
-        pairs = tuple(
-            (column, each.expression) for column, each in zip(columns, scope.visible, strict=True)
-        )
-        query, number = (
-            tree.Select(pairs, source, span=self.session.span(node)),
-            self.session.next_source(),
-        )
-        return (
-            tree.SubquerySource(number, query, columns, span=query.span),
-            source_scope(alias.name, number, columns, self.around),
-        )
+        columns = tuple(tree.QueryColumn(c.name, column_type(c.expression)) for c in scope.visible)
+        columns = renamed_columns(columns, node, self.session)
+        shown = (each.expression for each in scope.visible)
+        pairs = tuple(zip(columns, shown, strict=True))
+        query = tree.Select(pairs, source, span=self.session.span(node))
+        number = self.session.next_source()
+        found = tree.SubquerySource(number, query, columns, span=query.span)
+        return found, source_scope(node.alias, number, columns, self.around)
 
     def _bind_lateral(self, node: exp.Lateral, before: Scope) -> tuple[tree.Source, Scope]:
         """Return the source of a query that can name the columns of the sources before it."""
@@ -114,25 +107,14 @@ class SourceBinder:
         return self._bind_subquery(query, before)
 
     def _bind_subquery(self, node: exp.Expr, around: Scope) -> tuple[tree.Source, Scope]:
-        alias = node.args.get("alias")
         if isinstance(node, exp.Subquery):
             self.session.check(node, "this", "alias", "with_", "order", "limit", "offset", "joins")
         query = self.read_query(node, around)
-        columns, name = tree.output_columns(query), ""
-        if alias is not None:
-            self.session.check(alias, "this", "columns")
-            columns, name = self._renamed(columns, alias), alias.name
+        columns = renamed_columns(tree.output_columns(query), node, self.session)
         number = self.session.next_source()
         source = tree.SubquerySource(number, query, columns, span=self.session.span(node))
-        scope = source_scope(name, number, columns, self.around)
-        joins = node.args.get("joins") or []
-        return self._bind_joins(source, scope, joins)
-
-    def _renamed(
-        self, columns: tuple[tree.QueryColumn, ...], alias: exp.Expr
-    ) -> tuple[tree.QueryColumn, ...]:
-        names = alias.args.get("columns") or []
-        return renamed_columns(columns, names, alias, self.session)
+        scope = source_scope(node.alias, number, columns, self.around)
+        return self._with_joins(source, scope, node)
 
     def _bind_table(self, node: exp.Table) -> tuple[tree.Source, Scope]:
         session = self.session
@@ -151,22 +133,17 @@ class SourceBinder:
                 "C1310", message, node, "name a relation, or write a subquery or VALUES"
             )
         name = ".".join(part.name for part in identifiers)
-        alias = node.args.get("alias")
-        called = name
-        if alias is not None:
-            session.check(alias, "this", "columns")
-            called = alias.name or name
         table = self.around.tables.get(name.lower()) if len(identifiers) == 1 else None
         number = session.next_source()
         source: tree.Source
         if table is not None:
-            columns, source = self._common_table(table, number, node, alias)
+            source = self._common_table(table, number, node)
         else:
-            columns, source = self._relation(name, number, node, alias)
-        scope = source_scope(called, number, columns, self.around)
+            source = self._relation(name, number, node)
+        scope = source_scope(node.alias or name, number, source.columns, self.around)
         if table is None and any(each.is_hidden for each in session.catalog.find(name)):
             scope = replace(scope, visible=())
-        return self._bind_joins(source, scope, node.args.get("joins") or [])
+        return self._with_joins(source, scope, node)
 
     def _bind_range(self, node: exp.Table) -> tuple[tree.Source, Scope]:
         """Return the source of `range([start,] end [, step [, parts]])`."""
@@ -194,29 +171,22 @@ class SourceBinder:
     def _range_source(
         self, node: exp.Table, bounds: tuple[tree.Expression, tree.Expression, tree.Expression]
     ) -> tuple[tree.Source, Scope]:
-        session = self.session
-        alias, number = node.args.get("alias"), session.next_source()
-        columns: tuple[tree.QueryColumn, ...] = (tree.QueryColumn("id", NUMBER),)
-        if alias is not None:
-            session.check(alias, "this", "columns")
-            columns = self._renamed(columns, alias)
+        session, number = self.session, self.session.next_source()
+        columns = renamed_columns((tree.QueryColumn("id", NUMBER),), node, session)
         source = tree.RangeSource(number, bounds, columns, session.span(node))
-        scope = source_scope(alias.name if alias else "range", number, columns, self.around)
-        return self._bind_joins(source, scope, node.args.get("joins") or [])
+        scope = source_scope(node.alias or "range", number, columns, self.around)
+        return self._with_joins(source, scope, node)
 
     def _common_table(
-        self, table: CommonTable, number: int, node: exp.Table, alias: exp.Expr | None
-    ) -> tuple[tuple[tree.QueryColumn, ...], tree.Source]:
-        columns, span = table.columns, self.session.span(node)
-        if alias is not None:
-            columns = self._renamed(columns, alias)
+        self, table: CommonTable, number: int, node: exp.Table
+    ) -> tree.RecursiveSource | tree.SubquerySource:
+        span = self.session.span(node)
+        columns = renamed_columns(table.columns, node, self.session)
         if table.query is None:
-            return columns, tree.RecursiveSource(number, table.name, columns, span)
-        return columns, tree.SubquerySource(number, table.query, columns, table.name, span)
+            return tree.RecursiveSource(number, table.name, columns, span)
+        return tree.SubquerySource(number, table.query, columns, table.name, span)
 
-    def _relation(
-        self, name: str, number: int, node: exp.Table, alias: exp.Expr | None
-    ) -> tuple[tuple[tree.QueryColumn, ...], tree.Source]:
+    def _relation(self, name: str, number: int, node: exp.Table) -> tree.TableSource:
         session = self.session
         found = session.catalog.find(name)
         if not found:
@@ -228,11 +198,10 @@ class SourceBinder:
             note = "rename one of them: SQL does not tell names apart by case"
             raise session.error("C1304", f"`{name}` can mean {names}.", node, note)
         table = found[0]
-        columns = table.columns if alias is None else self._renamed(table.columns, alias)
-        source = tree.TableSource(
+        columns = renamed_columns(table.columns, node, session)
+        return tree.TableSource(
             number, table.relation, columns, table.is_bag, table.keys, session.span(node)
         )
-        return columns, source
 
     # --- joins ---------------------------------------------------------------------------------
 
@@ -370,17 +339,19 @@ def _led_by(merged: list[ScopeColumn], scope: Scope) -> Scope:
 
 
 def renamed_columns(
-    columns: tuple[tree.QueryColumn, ...],
-    names: list[exp.Expr],
-    node: exp.Expr,
-    session: BindingSession,
+    columns: tuple[tree.QueryColumn, ...], node: exp.Expr, session: BindingSession
 ) -> tuple[tree.QueryColumn, ...]:
-    """Return columns under the names that an alias gives them."""
+    """Return columns under the names that the alias of a node gives them, if it has one."""
+    alias = node.args.get("alias")
+    if alias is None:
+        return columns
+    session.check(alias, "this", "columns")
+    names = alias.args.get("columns") or []
     if not names:
         return columns
     if len(names) != len(columns):
         message = f"The number of names, {len(names)}, is not that of the columns, {len(columns)}."
-        raise session.error("C1315", message, node, "give one name for each column")
+        raise session.error("C1315", message, alias, "give one name for each column")
     return tuple(
         replace(column, name=name.name, span=session.span(name))
         for column, name in zip(columns, names, strict=True)

@@ -124,7 +124,7 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     match word:
         case "TABLE":
             cursor.expect("TABLE")
-            every = exp.select("*").from_(_table(read_relation_name(cursor)))
+            every = exp.select("*").from_(exp.table_(read_relation_name(cursor).text, quoted=True))
             cursor.finish()
             return nodes.QueryStatement(every, _whole(cursor))
         case "CREATE":
@@ -217,7 +217,11 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
     text = text_of(cursor.tokens, cursor.file)
     match kind:
         case "TABLE" if cursor.accept("LIKE"):
-            like = exp.select("*").from_(_table(read_relation_name(cursor))).where("false")
+            like = (
+                exp.select("*")
+                .from_(exp.table_(read_relation_name(cursor).text, quoted=True))
+                .where("false")
+            )
             cursor.finish()
             return nodes.CreateTableAs(name, like, if_not_exists, _whole(cursor))
         case "TABLE" if cursor.is_next("AS"):
@@ -304,10 +308,6 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
                     f"write {expected}",
                 )
             found[parameter] = each.value
-
-
-def _table(name: SqlName) -> exp.Table:
-    return exp.Table(this=exp.to_identifier(name.text, quoted=True))
 
 
 def _alter_view(cursor: TokenCursor) -> nodes.AlterView:

@@ -214,10 +214,8 @@ def take_parameters(tree: exp.Expr, given: str) -> bool:
         if block.args.get("from_") is None:
             return False
         for each in placed:
-            column = exp.to_identifier(str(each.this), quoted=True)
-            each.replace(exp.Column(this=column, table=exp.to_identifier(given, quoted=True)))
-        table = exp.Table(this=exp.to_identifier(given, quoted=True))
-        block.append("joins", exp.Join(this=table, kind="CROSS"))
+            each.replace(exp.column(str(each.this), table=given, quoted=True))
+        block.append("joins", exp.Join(this=exp.table_(given, quoted=True), kind="CROSS"))
     return tree.find(exp.Placeholder) is None
 
 

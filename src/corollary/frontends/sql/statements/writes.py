@@ -171,7 +171,7 @@ def _is_default(cell: exp.Expr) -> bool:
 
 def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:
     """Return the question for the rows that a DELETE removes."""
-    rows = exp.select(exp.Column(this=exp.Star(), table=_quoted(statement.alias)))
+    rows = exp.select(exp.column(exp.Star(), table=_quoted(statement.alias)))
     rows = _joined(rows.from_(_aliased(table, statement.alias)), statement.join)
     return rows if statement.condition is None else rows.where(statement.condition)
 
@@ -192,7 +192,10 @@ def rows_to_update(
             text = f"`{name.text}` is assigned twice."
             raise InputError.of("C1374", text, name.span, "assign each column once")
         assigned[at] = value
-    values = [*(_column(statement.alias, name) for name in names), *assigned.values()]
+    values = [
+        *(exp.column(name, table=statement.alias, quoted=True) for name in names),
+        *assigned.values(),
+    ]
     labels = [exp.alias_(each, f"c{at}") for at, each in enumerate(values)]
     rows = _joined(exp.select(*labels).from_(_aliased(table, statement.alias)), statement.join)
     if statement.condition is not None:
@@ -276,8 +279,10 @@ def _inserted(
 ) -> tuple[list[exp.Expr], list[exp.Expr]]:
     """Return the columns and the values of an INSERT of MERGE."""
     if isinstance(then.this, exp.Star):
-        columns = [exp.Column(this=_quoted(name)) for name in names]
-        return list(columns), [_column(source.alias_or_name, name) for name in names]
+        columns = [exp.column(name, quoted=True) for name in names]
+        return list(columns), [
+            exp.column(name, table=source.alias_or_name, quoted=True) for name in names
+        ]
     given = [] if then.this is None else list(then.this.expressions)
     values = then.args["expression"]
     return given, list(values.expressions) if isinstance(values, exp.Tuple) else [values]
@@ -288,7 +293,10 @@ def _assignments(then: exp.Update, source: exp.Expr, names: list[str]) -> list[e
     if not isinstance(then.expressions[0], exp.Star):
         return list(then.expressions)
     return [
-        exp.EQ(this=exp.Column(this=_quoted(name)), expression=_column(source.alias_or_name, name))
+        exp.EQ(
+            this=exp.column(name, quoted=True),
+            expression=exp.column(name, table=source.alias_or_name, quoted=True),
+        )
         for name in names
     ]
 
@@ -305,10 +313,6 @@ def _quoted(name: str) -> exp.Identifier:
 
 def _aliased(table: TableDefinition, alias: str) -> exp.Table:
     return exp.Table(this=_quoted(table.relation), alias=exp.TableAlias(this=_quoted(alias)))
-
-
-def _column(table: str, name: str) -> exp.Expr:
-    return exp.Column(this=_quoted(name), table=_quoted(table))
 
 
 def _assigned(
