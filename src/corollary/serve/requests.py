@@ -183,6 +183,10 @@ class SqlTransactionRequest(WriteRequest):
         "A request that is answered in the state that the statements would leave, which is not "
         "kept: its fields, and its `kind`. Without one, the transaction is made.",
     ] = None
+    returned: Annotated[
+        Mapping[str, Any],
+        "The digests of rows that statements have returned already, by their numbers from 0 on.",
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
