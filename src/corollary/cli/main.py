@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import sys
 from pkgutil import resolve_name
 from typing import Any
@@ -33,6 +34,10 @@ def refuse_pandas() -> None:
 
 COMMANDS = {
     "run": ("run", "Evaluate a program once, or keep a warehouse up to date with it."),
+    "plan": (
+        "plan",
+        "Show what a change of program and sources will do to a warehouse, to approve it.",
+    ),
     "pipelines": (
         "pipelines",
         "Run a project of Spark Declarative Pipelines, unchanged and incremental.",
@@ -80,6 +85,10 @@ COMMANDS = {
     ),
     "alter": ("upkeep.alter", "Add, rename or drop columns of a base relation, keeping the data."),
     "erase": ("upkeep.erase", "Remove tuples from the data and from history."),
+    "init": (
+        "init",
+        "Write a small project that works: program, data, tests, corollary.toml.",
+    ),
     "documents": ("documents", "Match tree patterns against documents that streams write into."),
     "demo": ("demo", "Run the bundled example from end to end."),
 }
@@ -105,6 +114,10 @@ class LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command = resolve_name(f"{__package__}.commands.{module}:{name or 'command'}")
         assert isinstance(command, click.Command)
+        from corollary.cli.parameters import environment_option, has_project
+
+        if has_project(command) and not any(each.name == "environment" for each in command.params):
+            command.params.append(environment_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -122,7 +135,20 @@ class LazyGroup(click.Group):
             close = get_close_matches(args[0], COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"No such command '{args[0]}'.{hint}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None and _may_have_project(rest):
+            from corollary.cli.project.with_project import add_project
+
+            rest = add_project(ctx, name, command, rest)
+        return name, command, rest
+
+
+def _may_have_project(args: list[str]) -> bool:
+    """Whether this directory is a project, or an environment of one is asked for."""
+    from corollary.cli.parameters import ENVIRONMENT_VARIABLE, PROJECT_FILE
+
+    is_asked = any(each.startswith("--environment") for each in args)
+    return is_asked or ENVIRONMENT_VARIABLE in os.environ or os.path.lexists(PROJECT_FILE)
 
 
 @click.group(

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,12 @@ MAX_VIOLATIONS = 20
 
 
 def report_run(
-    outcome: "PipelineRun", warehouse: str, output: ChangeOutputOptions, console: TerminalConsole
+    outcome: "PipelineRun",
+    warehouse: str,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+    planned: Iterable[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print an outcome: results to standard output, everything else as notes.
 
@@ -38,12 +43,15 @@ def report_run(
         warehouse: what the user calls the warehouse.
         output: the format, and the maximum number of tuples of a relation and of alerts.
         console: where notes go.
+        planned: the lines of the plan of a dry run, if there are others than usual.
+        more: keys of the JSON document that are added.
     """
     console.done()
     lines = _result(outcome, output.max_rows)
     if outcome.plan is not None:
-        lines = chain(plan_lines(outcome.plan, is_verbose=output.verbose), lines)
-    output.show(lambda: _as_json(outcome, output.max_rows), lines)
+        planned = planned or plan_lines(outcome.plan, is_verbose=output.verbose)
+        lines = chain(planned, lines)
+    output.show(lambda: {**_as_json(outcome, output.max_rows), **(more or {})}, lines)
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
         question = way_to_ask(outcome.transaction, warehouse)
