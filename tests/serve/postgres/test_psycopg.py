@@ -52,6 +52,18 @@ def test_every_type_comes_as_it_is(connection: Connection, is_binary: bool) -> N
     assert (cursor.description[1].precision, cursor.description[1].scale) == (12, 2)
 
 
+def test_values_that_consist_of_others(connection: Connection) -> None:
+    connection.execute("CREATE TABLE nest (id BIGINT PRIMARY KEY, xs BIGINT[], ss TEXT[])")
+    try:
+        connection.execute("INSERT INTO nest VALUES (1, ARRAY[1, 2], ARRAY['a', 'b,c'])")
+        for is_binary in (False, True):
+            found = connection.execute("SELECT * FROM nest WHERE id = %s", (1,), binary=is_binary)
+            assert found.fetchall() == [(1, [1, 2], ["a", "b,c"])]
+    finally:
+        connection.execute("DELETE FROM nest")
+        connection.execute("DROP TABLE nest")
+
+
 @pytest.mark.parametrize(
     ("condition", "value"),
     [

@@ -1,20 +1,20 @@
 """The relations that a client may see, as the service lists them."""
 
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 from corollary.core.program import RelationKind
-from corollary.core.types import Kind, Type
+from corollary.core.types import SYMBOL, Kind, Type, array_of, map_of, struct_of
 from corollary.data_class import dataclass
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
 
 STATEMENTS_MAX = 512
 """The number of statements that are kept for one client."""
-_TYPE = re.compile(r"(\w+)(?:\((\d+),(\d+)\))?(\?)?")
+_TOKEN = re.compile(r"\w+|->|\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,42 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
 
 
 def parse_type(text: str) -> Type:
-    """Return the type that a text names, as `str(Type)` writes it.
+    """Return the type that a text names, as `str(Type)` writes it; a record is a text.
 
-    >>> str(parse_type("decimal(12,2)?"))
-    'decimal(12,2)?'
+    >>> str(parse_type("decimal(12,2)?")), str(parse_type("[{a: number, b c: {date -> bool}}]"))
+    ('decimal(12,2)?', '[{a: number, b c: {date -> bool}}]')
     """
-    found = _TYPE.fullmatch(text)
-    assert found is not None, text
-    kind, precision, scale, nullable = found.groups()
-    return Type(Kind(kind), bool(nullable), int(precision or 0), int(scale or 0))
+    return _read_type(deque(_TOKEN.findall(text)))
+
+
+def _read_type(tokens: deque[str]) -> Type:
+    first = tokens.popleft()
+    if first == "[":
+        found = array_of(_read_type(tokens))
+        tokens.popleft()
+    elif first == "{" and (tokens[0] in ("[", "{") or tokens[1] in ("->", "(")):
+        key, _ = _read_type(tokens), tokens.popleft()
+        found = map_of(key, _read_type(tokens))
+        tokens.popleft()
+    elif first == "{":
+        fields = []
+        while first != "}":
+            name = " ".join(iter(tokens.popleft, ":"))
+            fields.append((name, _read_type(tokens)))
+            first = tokens.popleft()
+        found = struct_of(fields)
+    else:
+        digits = []
+        while tokens and first in _KINDS and (tokens[0] == "(" or len(digits) == 1):
+            _, number = tokens.popleft(), tokens.popleft()
+            digits.append(int(number))
+        if digits:
+            tokens.popleft()
+        found = Type(Kind(first), False, *digits) if first in _KINDS else SYMBOL
+    if tokens and tokens[0] == "?":
+        tokens.popleft()
+        return found.with_null(True)
+    return found
+
+
+_KINDS = frozenset(map(str, Kind))

@@ -91,6 +91,8 @@ def numeric_modifier(precision: int, scale: int) -> int:
 
 def column_type(type_: Type) -> tuple[WireType, int]:
     """Return the type and modifier of a column of a relation."""
+    if type_.element is not None:
+        return array_of(column_type(type_.element)[0]), -1
     found = BY_NAME[type_.spec.postgres]
     if found is not NUMERIC:
         return found, -1
