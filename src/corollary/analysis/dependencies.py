@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import AtomUse
-from corollary.core.graph import strongly_connected_components
+from corollary.core.graph import component_numbers
 from corollary.data_class import dataclass
 
 
@@ -41,9 +41,4 @@ def dependency_graph(resolved: ResolvedProgram) -> DependencyGraph:
                 if use.is_negated or use.is_aggregated:
                     key = (head.relation, use.atom.relation, use.is_negated)
                     nonmonotonic.setdefault(key, use)
-    component = {
-        name: number
-        for number, names in enumerate(strongly_connected_components(reads))
-        for name in names
-    }
-    return DependencyGraph(reads, nonmonotonic, component)
+    return DependencyGraph(reads, nonmonotonic, component_numbers(reads))

@@ -9,9 +9,16 @@ a group reads is known from lower relations alone (`part`, `uses`).
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from corollary.analysis.traverse import Item, aggregates_in, atom_uses, conjunctions
+from corollary.analysis.traverse import (
+    Item,
+    aggregates_in,
+    aggregates_of,
+    atom_uses,
+    bound_by_equations,
+    conjunctions,
+)
 from corollary.core import logic
-from corollary.core.graph import strongly_connected_components
+from corollary.core.graph import component_numbers
 from corollary.data_class import dataclass
 
 GROUPED_OPERATORS = ("count", "sum")
@@ -74,11 +81,7 @@ def grouped_recursion(
     for clause, head in definitions:
         below = (use.atom.relation for use in atom_uses(clause))
         reads.setdefault(head.relation, set()).update(below)
-    component = {
-        name: number
-        for number, names in enumerate(strongly_connected_components(reads))
-        for name in names
-    }
+    component = component_numbers(reads)
     every = GroupedRecursion(
         {head.relation: tuple(range(len(head.arguments))) for _, head in definitions}, component
     )
@@ -110,22 +113,16 @@ def grouped_recursion(
 
 
 def clause_aggregates(clause: logic.Clause, head: logic.Atom) -> Iterator[logic.AggregateTerm]:
-    """Yield the outermost aggregates of a clause with one of its heads."""
-    terms = [*head.arguments]
-    terms += (term for item in logic.literals_of(clause.body) for term in logic.terms_of(item))
-    for term in terms:
-        yield from aggregates_in(term)
+    """Return the outermost aggregates of a clause with one of its heads."""
+    return aggregates_of((head, *clause.body))
 
 
 def _has_nested(aggregate: logic.AggregateTerm, head: str, recursion: GroupedRecursion) -> bool:
     """Whether an aggregate has a recursive literal inside another aggregate."""
-    items = logic.literals_of(aggregate.body)
-    terms = [term for item in items for term in logic.terms_of(item)]
-    terms += [] if aggregate.target is None else [aggregate.target]
+    of_target = () if aggregate.target is None else aggregates_in(aggregate.target)
     return any(
         recursion.reads_groups(head, inner) or _has_nested(inner, head, recursion)
-        for term in terms
-        for inner in aggregates_in(term)
+        for inner in (*aggregates_of(aggregate.body), *of_target)
     )
 
 
@@ -164,19 +161,4 @@ def lower_variables(
         for argument in atom.arguments
         if isinstance(argument, logic.Variable)
     }
-    equations = [
-        pair
-        for item in lower
-        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
-        for pair in ((item.left, item.right), (item.right, item.left))
-    ]
-    size = -1
-    while size != len(bound):
-        size = len(bound)
-        bound |= {
-            one.name
-            for one, other in equations
-            if isinstance(one, logic.Variable)
-            and {variable.name for variable in logic.variables_of(other)} <= bound
-        }
-    return bound
+    return bound_by_equations(bound, lower)

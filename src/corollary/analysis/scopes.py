@@ -78,7 +78,10 @@ class _Renaming:
             variable.name for variable in traverse.all_variables_in((*clause.heads, *clause.body))
         }
         names = self._enter(clause.body, head_terms, {})
-        heads = tuple(self._atom(head, names) for head in clause.heads)
+        heads = tuple(
+            traverse.replace_terms(head, lambda each: self._term(each, names))
+            for head in clause.heads
+        )
         return replace(clause, heads=heads, body=self._body(clause.body, names))
 
     def _enter(
@@ -117,18 +120,14 @@ class _Renaming:
 
     def _item(self, item: logic.BodyItem, names: Mapping[str, str]) -> logic.BodyItem:
         match item:
-            case logic.Atom():
-                return self._atom(item, names)
-            case logic.Negation(atom=atom):
-                return replace(item, atom=self._atom(atom, names))
+            case logic.Atom() | logic.Negation() | logic.Truth():
+                return traverse.replace_terms(item, lambda each: self._term(each, names))
             case logic.Comparison(left=left, right=right):
                 sides = (
                     self._side(left, right, item.operator, names),
                     self._side(right, left, item.operator, names),
                 )
                 return replace(item, left=sides[0], right=sides[1])
-            case logic.Truth():
-                return item
             case logic.Disjunction(alternatives=alternatives):
                 branches = tuple(
                     self._body(branch, self._enter(branch, (), names)) for branch in alternatives
@@ -148,9 +147,6 @@ class _Renaming:
             case _:
                 pass
         return self._term(side, names)
-
-    def _atom(self, atom: logic.Atom, names: Mapping[str, str]) -> logic.Atom:
-        return replace(atom, arguments=tuple(self._term(term, names) for term in atom.arguments))
 
     def _term(self, term: logic.Term, names: Mapping[str, str]) -> logic.Term:
         def rename(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:

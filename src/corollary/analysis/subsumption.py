@@ -11,11 +11,17 @@ So all checks see it as a rule; `rewrite/subsumption.py` makes of it what is eva
     dist(y, d1) <= dist(y, d2) :- d2 <= d1.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import AtomUse, aggregates_in, all_variables, atom_uses
+from corollary.analysis.traverse import (
+    AtomUse,
+    aggregates_of,
+    all_variables,
+    all_variables_in,
+    atom_uses,
+)
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import (
     AggregateTerm,
@@ -26,8 +32,6 @@ from corollary.core.logic import (
     Term,
     Variable,
     Wildcard,
-    literals_of,
-    terms_of,
 )
 from corollary.core.program import Declaration, Program
 from corollary.core.syntax import EXTREMES
@@ -70,7 +74,8 @@ def with_subsumption(program: Program) -> Program:
 def _as_rule(clause: Clause, declared: Mapping[str, Declaration]) -> Clause:
     if clause.dominating is None:
         return clause
-    taken = {each.name for each in _variables_of(clause)}
+    items = (*clause.heads, *clause.body, clause.dominating)
+    taken = {each.name for each in all_variables_in(items)}
     fresh = (name for number in range(10**6) if (name := f"_{number}") not in taken)
 
     def named(atom: Atom) -> Atom:
@@ -87,15 +92,6 @@ def _as_rule(clause: Clause, declared: Mapping[str, Declaration]) -> Clause:
         return replace(clause, heads=(), body=body, dominating=None)
     made = replace(head, relation=dominated_name(head.relation))
     return replace(clause, heads=(made,), body=body, dominating=dominating)
-
-
-def _variables_of(clause: Clause) -> Iterator[Variable]:
-    atoms: list[BodyItem] = [*clause.heads, *clause.body]
-    if clause.dominating is not None:
-        atoms.append(clause.dominating)
-    for item in literals_of(tuple(atoms)):
-        for term in terms_of(item):
-            yield from all_variables(term)
 
 
 # --- aggregates over their own stratum ----------------------------------------------------------
@@ -130,7 +126,7 @@ def recursive_aggregates(program: Program) -> list[RecursiveAggregate]:
         for head in clause.heads:
             if head.sign or head.state is not None:
                 continue
-            for term in _aggregates_of(clause):
+            for term in aggregates_of((*clause.heads, *clause.body)):
                 reads = tuple(
                     use.atom
                     for use in atom_uses(Clause((), term.body))
@@ -155,15 +151,6 @@ def _components(program: Program, uses: list[tuple[AtomUse, ...]]) -> dict[str, 
         for name in names
         if len(names) > 1 or name in graph.get(name, ())
     }
-
-
-def _aggregates_of(clause: Clause) -> Iterator[AggregateTerm]:
-    for head in clause.heads:
-        for term in head.arguments:
-            yield from aggregates_in(term)
-    for item in literals_of(clause.body):
-        for term in terms_of(item):
-            yield from aggregates_in(term)
 
 
 def _without_recursive_extremes(program: Program, declared: Mapping[str, Declaration]) -> Program:
@@ -215,7 +202,7 @@ def _unfold(
     positions = [at for at, each in enumerate(arguments) if each == result]
     others = [term, *(each for each in arguments if each != result)]
     taken = {each.name for other in others for each in all_variables(other)}
-    outside = {each.name for item in items for each in _names(item)}
+    outside = {each.name for each in all_variables_in(tuple(items))}
     keys = {each.name for other in others[1:] for each in all_variables(other)}
     # Keys that only the aggregate has are not bound by it: the check of safety refuses them.
     if len(positions) != 1 or result.name in taken | outside or not keys <= outside:
@@ -250,12 +237,6 @@ def _in_head(clause: Clause, position: int) -> tuple[Clause, int]:
 def _unfolded(clause: Clause, arguments: list[Term], body: tuple[BodyItem, ...]) -> Clause:
     head = replace(clause.heads[0], arguments=tuple(arguments))
     return replace(clause, heads=(head,), body=body)
-
-
-def _names(item: BodyItem) -> Iterator[Variable]:
-    for literal in literals_of((item,)):
-        for term in terms_of(literal):
-            yield from all_variables(term)
 
 
 def _order_clause(declaration: Declaration, position: int, term: AggregateTerm) -> Clause:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import assert_never, overload
 
 from corollary.core import logic
+from corollary.core.graph import closure_of
 from corollary.core.windows import has_window
 from corollary.data_class import dataclass
 
@@ -45,6 +46,39 @@ def _uses_in_term(term: logic.Term) -> Iterator[AtomUse]:
         yield from _uses_in_body(aggregate.body, is_aggregated=True)
         if aggregate.target is not None:
             yield from _uses_in_term(aggregate.target)
+
+
+def aggregates_of(items: Iterable[logic.BodyItem]) -> Iterator[logic.AggregateTerm]:
+    """Yield the outermost aggregates of heads and body items, those in disjunctions too."""
+    for item in logic.literals_of(tuple(items)):
+        for term in logic.terms_of(item):
+            yield from aggregates_in(term)
+
+
+def equations(
+    items: Iterable[logic.BodyItem | logic.Condition],
+) -> Iterator[tuple[logic.Term, logic.Term]]:
+    """Yield the two sides of each equation, both ways round."""
+    for item in items:
+        is_comparison = isinstance(item, logic.Comparison | logic.Condition)
+        if is_comparison and item.operator in logic.EQUATIONS:
+            yield from ((item.left, item.right), (item.right, item.left))
+
+
+def bound_by_equations(
+    bound: Iterable[str],
+    items: Iterable[logic.BodyItem | logic.Condition],
+    needed_by: Callable[[logic.Term], Iterable[logic.Variable]] = logic.variables_of,
+) -> set[str]:
+    """Return bound variables, and those to which equations give a value by them."""
+    return closure_of(
+        bound,
+        (
+            ({variable.name for variable in needed_by(other)}, one.name)
+            for one, other in equations(items)
+            if isinstance(one, logic.Variable)
+        ),
+    )
 
 
 def aggregates_in(term: logic.Term) -> Iterator[logic.AggregateTerm]:
@@ -128,21 +162,37 @@ ChangeAtom = Callable[[logic.Atom], logic.Atom]
 """Changes a term; what is inside of it is changed already."""
 
 
+def _same(atom: logic.Atom) -> logic.Atom:
+    return atom
+
+
 @overload
-def replace_terms(item: logic.Atom, change: ChangeTerm) -> logic.Atom: ...
+def replace_terms(
+    item: logic.Atom, change: ChangeTerm, change_atom: ChangeAtom = _same
+) -> logic.Atom: ...
 @overload
-def replace_terms(item: logic.BodyItem, change: ChangeTerm) -> logic.BodyItem: ...
-def replace_terms(item: logic.BodyItem, change: ChangeTerm) -> logic.BodyItem:
-    """Return an item with its terms changed; what is inside of a term is up to the change."""
+def replace_terms(
+    item: logic.BodyItem, change: ChangeTerm, change_atom: ChangeAtom = _same
+) -> logic.BodyItem: ...
+def replace_terms(
+    item: logic.BodyItem, change: ChangeTerm, change_atom: ChangeAtom = _same
+) -> logic.BodyItem:
+    """Return an item with its terms changed, and then its atoms.
+
+    What is inside of a term is up to the change.
+    """
     match item:
         case logic.Atom(arguments=arguments):
-            return replace(item, arguments=tuple(map(change, arguments)))
+            return change_atom(replace(item, arguments=tuple(map(change, arguments))))
         case logic.Negation(atom=atom):
-            return replace(item, atom=replace_terms(atom, change))
+            return replace(item, atom=replace_terms(atom, change, change_atom))
         case logic.Comparison(left=left, right=right):
             return replace(item, left=change(left), right=change(right))
         case logic.Disjunction(alternatives=alternatives):
-            made = (tuple(replace_terms(each, change) for each in body) for body in alternatives)
+            made = (
+                tuple(replace_terms(each, change, change_atom) for each in body)
+                for body in alternatives
+            )
             return replace(item, alternatives=tuple(made))
         case logic.Truth():
             return item
@@ -161,9 +211,7 @@ def replace_part(term: logic.Term, part: logic.Term, by: logic.Term) -> logic.Te
     return logic.fold_term(term, swapped)
 
 
-def map_term(
-    term: logic.Term, change: ChangeTerm, change_atom: ChangeAtom | None = None
-) -> logic.Term:
+def map_term(term: logic.Term, change: ChangeTerm, change_atom: ChangeAtom = _same) -> logic.Term:
     """Return a term that is changed, and all that is inside of it, aggregates too."""
 
     def in_part(part: logic.Term, arguments: tuple[logic.Term, ...]) -> logic.Term:
@@ -181,45 +229,26 @@ def map_term(
     return logic.fold_term(term, in_part)
 
 
-def map_atom(
-    atom: logic.Atom, change: ChangeTerm, change_atom: ChangeAtom | None = None
-) -> logic.Atom:
-    """Return an atom with its terms changed, and then itself."""
-    arguments = tuple(map_term(each, change, change_atom) for each in atom.arguments)
-    changed = replace(atom, arguments=arguments)
-    return changed if change_atom is None else change_atom(changed)
-
-
 def map_body(
-    items: tuple[logic.BodyItem, ...], change: ChangeTerm, change_atom: ChangeAtom | None = None
+    items: Iterable[logic.BodyItem], change: ChangeTerm, change_atom: ChangeAtom = _same
 ) -> tuple[logic.BodyItem, ...]:
     """Return a body with its terms changed, and then its atoms, those inside aggregates first."""
 
-    def mapped(item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return map_atom(item, change, change_atom)
-            case logic.Negation(atom=atom):
-                return replace(item, atom=map_atom(atom, change, change_atom))
-            case logic.Comparison(left=left, right=right):
-                left, right = (map_term(each, change, change_atom) for each in (left, right))
-                return replace(item, left=left, right=right)
-            case logic.Disjunction(alternatives=alternatives):
-                made = tuple(map_body(each, change, change_atom) for each in alternatives)
-                return replace(item, alternatives=made)
-            case logic.Truth():
-                return item
-            case _:
-                assert_never(item)
+    def in_term(term: logic.Term) -> logic.Term:
+        return map_term(term, change, change_atom)
 
-    return tuple(map(mapped, items))
+    return tuple(replace_terms(each, in_term, change_atom) for each in items)
 
 
 def map_clause(
-    clause: logic.Clause, change: ChangeTerm, change_atom: ChangeAtom | None = None
+    clause: logic.Clause, change: ChangeTerm, change_atom: ChangeAtom = _same
 ) -> logic.Clause:
     """Return a clause with its terms changed, and then its atoms."""
-    heads = tuple(map_atom(each, change, change_atom) for each in clause.heads)
+
+    def in_term(term: logic.Term) -> logic.Term:
+        return map_term(term, change, change_atom)
+
+    heads = tuple(replace_terms(each, in_term, change_atom) for each in clause.heads)
     return replace(clause, heads=heads, body=map_body(clause.body, change, change_atom))
 
 

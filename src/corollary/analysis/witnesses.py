@@ -16,6 +16,7 @@ from typing import assert_never
 from corollary.analysis import traverse
 from corollary.analysis.patterns import pattern_terms, pattern_variables
 from corollary.core import logic
+from corollary.core.graph import closure_of
 from corollary.core.program import Program
 from corollary.core.syntax import EXTREMES
 
@@ -60,32 +61,25 @@ def _terms(item: logic.BodyItem) -> tuple[logic.Term, ...]:
 def _bound(body: tuple[logic.BodyItem, ...]) -> set[str]:
     """Return the variables that atoms and equations bind; those of alternatives count as bound."""
     bound: set[str] = set()
-    equations: list[tuple[str, logic.Term]] = []
     for item in body:
         match item:
             case logic.Atom():
                 bound |= {each.name for each in pattern_variables(item)}
             case logic.Disjunction():
                 bound |= {each.name for each in traverse.all_variables_in((item,))}
-            case logic.Comparison(operator=operator, left=left, right=right):
-                if operator in logic.EQUATIONS:
-                    for one, other in ((left, right), (right, left)):
-                        parts = pattern_terms(one)
-                        names = [each.name for each in parts if isinstance(each, logic.Variable)]
-                        equations += [(name, other) for name in names]
-            case logic.Negation() | logic.Truth():
+            case logic.Negation() | logic.Comparison() | logic.Truth():
                 pass
             case _:
                 assert_never(item)
-    while True:
-        found = {
-            name
-            for name, term in equations
-            if {variable.name for variable in logic.variables_of(term)} <= bound
-        }
-        if found <= bound:
-            return bound
-        bound |= found
+    return closure_of(
+        bound,
+        (
+            ({variable.name for variable in logic.variables_of(other)}, part.name)
+            for one, other in traverse.equations(body)
+            for part in pattern_terms(one)
+            if isinstance(part, logic.Variable)
+        ),
+    )
 
 
 def _ask_again(

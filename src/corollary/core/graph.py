@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=Hashable)
@@ -81,6 +82,30 @@ def strongly_connected_components(
                         component.append(open_nodes.pop())
                     is_open.difference_update(component)
                     found.append(tuple(reversed(component)))
+    return found
+
+
+def component_numbers(successors: Mapping[Node, Iterable[Node]]) -> dict[Node, int]:
+    """Return the number of each node's strongly connected component, lower ones first.
+
+    >>> component_numbers({"link": ["link", "edge"]})
+    {'edge': 0, 'link': 1}
+    """
+    components = strongly_connected_components(successors)
+    return {node: number for number, nodes in enumerate(components) for node in nodes}
+
+
+def closure_of(
+    known: Iterable[Node], implications: Iterable[tuple[AbstractSet[Node], Node]]
+) -> set[Node]:
+    """Return nodes and all that they imply, given what follows from which sets of nodes.
+
+    >>> sorted(closure_of({"x"}, [({"x"}, "y"), ({"y", "z"}, "u")]))
+    ['x', 'y']
+    """
+    found, rules, size = set(known), list(implications), -1
+    while size != (size := len(found)):
+        found.update(implied for needed, implied in rules if needed <= found)
     return found
 
 

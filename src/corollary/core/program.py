@@ -15,6 +15,7 @@ from corollary.core.logic import (
     Functor,
     Rule,
     Value,
+    Variable,
 )
 from corollary.core.states import State
 from corollary.core.types import BOOL, INTEGER_NAMES, Type
@@ -342,6 +343,11 @@ class Relation:
     def arity(self) -> int:
         """The number of columns."""
         return len(self.types)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """A variable for each column, with its name and type."""
+        return tuple(map(Variable, self.columns, self.types))
 
     @property
     def is_stored(self) -> bool:

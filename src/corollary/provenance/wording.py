@@ -252,7 +252,7 @@ class Wording:
         rules = tuple(each for each in self.program.rules if each.head.relation == body.name)
         if rules and not body.is_declared:
             return rules
-        whole = Literal(body.name, tuple(map(Variable, body.columns, body.types)))
+        whole = Literal(body.name, body.variables)
         return (Rule(whole, (whole,), (), aggregation.origin),)
 
     def _body_text(

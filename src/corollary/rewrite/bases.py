@@ -53,8 +53,7 @@ def bases(unit: TranslationUnit) -> None:
 
 
 def _union(relation: Relation, base: str, has_words: bool) -> Rule:
-    pairs = zip(relation.columns, relation.types, strict=True)
-    slots = tuple(Variable(column, type_) for column, type_ in pairs)
+    slots = relation.variables
     origin = Origin(f"the facts of {relation.name}", None, ("bases",))
     conditions: list[Condition] = []
     made = list(slots)

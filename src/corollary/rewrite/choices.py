@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from corollary.core.logic import Literal, Origin, Rule, Variable
+from corollary.core.logic import Literal, Origin, Rule
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
@@ -16,8 +16,7 @@ def choices(unit: TranslationUnit) -> None:
         unit.relations[base] = replace(
             relation, name=base, is_declared=False, is_derived=False, domains=()
         )
-        pairs = zip(relation.columns, relation.types, strict=True)
-        slots = tuple(Variable(column, type_) for column, type_ in pairs)
+        slots = relation.variables
         origin = Origin(f"the facts of {name}", None, ("choices",))
         unit.rules.append(Rule(Literal(name, slots), (Literal(base, slots),), (), origin))
         if name in unit.facts:

@@ -109,7 +109,7 @@ class _FieldTables:
 
     def _define(self, name: str, source: str, joins: list[FieldAccess], rule: Rule) -> None:
         relation = self.unit.relations[source]
-        columns = tuple(map(Variable, relation.columns, relation.types))
+        columns = relation.variables
         names = list(relation.columns)
         conditions: list[Condition] = []
         values: list[Variable] = []

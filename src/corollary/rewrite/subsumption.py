@@ -204,8 +204,7 @@ def _negate(unit: TranslationUnit, relation: Relation) -> None:
         else each
         for each in unit.aggregations
     ]
-    pairs = zip(relation.columns, relation.types, strict=True)
-    slots = tuple(Variable(column, type_) for column, type_ in pairs)
+    slots = relation.variables
     origin = Origin(f"the tuples of {name} that are not dominated", None, ("subsumption",))
     literals = (Literal(every, slots), Literal(dominated, slots, negated=True))
     rules.append(Rule(Literal(name, slots), literals, (), origin, is_null_safe=True))

@@ -35,7 +35,7 @@ from corollary.advisor.model.scheme import (
     SchemeRelation,
     determined_variables,
 )
-from corollary.analysis.traverse import aggregates_in, conjunctions
+from corollary.analysis.traverse import aggregates_of, conjunctions
 from corollary.core import logic
 from corollary.data_class import dataclass
 from corollary.rewrite.translation_unit import outer_variables, unused_name
@@ -85,7 +85,7 @@ class AggregationReader:
         written_names = {each.name for each in term_variables((clause.heads, items))}
         outer_names = frozenset(_outside(clause, items))
         blocks, keys, taken = list[AggregateBlock](), set[str](), set(written_names)
-        terms = [_aggregates(each) for each in (clause, typed)]
+        terms = [aggregates_of((*each.heads, *each.body)) for each in (clause, typed)]
         for term, typed_term in zip(*terms, strict=True):
             names = {each.name for each in term_variables((term.body, term.target or ()))}
             keys |= names & outer_names
@@ -114,7 +114,7 @@ class AggregationReader:
         if term.operator not in SUMMABLE_OPERATORS or not _is_exact(typed):
             return None
         found = list(conjunctions(term.body))
-        if len(found) != 1 or any(True for _ in _body_aggregates(found[0])):
+        if len(found) != 1 or any(True for _ in aggregates_of(found[0])):
             return None
         fixed = outer | _repeated_variables(found[0])
         items, values = self._expand(found[0], fixed, taken, is_set=False)
@@ -249,18 +249,6 @@ def _outside(clause: logic.Clause, items: Iterable[logic.BodyItem]) -> Iterator[
         for term in head.arguments:
             yield from (each.name for each in logic.variables_of(term))
     yield from (each.name for each in outer_variables(items))
-
-
-def _aggregates(clause: logic.Clause) -> list[logic.AggregateTerm]:
-    terms = (term for head in clause.heads for term in head.arguments)
-    found = [each for term in terms for each in aggregates_in(term)]
-    return [*found, *_body_aggregates(clause.body)]
-
-
-def _body_aggregates(items: tuple[logic.BodyItem, ...]) -> Iterator[logic.AggregateTerm]:
-    for item in logic.literals_of(items):
-        for term in logic.terms_of(item):
-            yield from aggregates_in(term)
 
 
 def _head_names(clause: logic.Clause) -> frozenset[str]:

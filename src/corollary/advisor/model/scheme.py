@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from corollary.advisor.model.candidates import SchemeClause
 from corollary.advisor.search_limit import SEARCH_MAX_STEPS
-from corollary.core.graph import reachable
+from corollary.core.graph import closure_of, reachable
 from corollary.core.logic import AggregateTerm, Literal, Variable
 from corollary.data_class import dataclass
 
@@ -68,20 +68,18 @@ def determined_variables(
     names: Iterable[str], literals: Iterable[Literal], relations: Mapping[str, SchemeRelation]
 ) -> frozenset[str]:
     """Return what some variables of literals determine, by dependencies that are enforced."""
-    known, joined = set(names), list(literals)
-    is_changed = True
-    while is_changed:
-        is_changed = False
-        for literal in joined:
-            for each in relations[literal.relation].enforced:
-                left, right = (
-                    {s.name for s in (literal.slots[at] for at in side) if isinstance(s, Variable)}
-                    for side in (each.left, each.right)
-                )
-                if left <= known and not right <= known:
-                    known |= right
-                    is_changed = True
-    return frozenset(known)
+
+    def named(literal: Literal, columns: Iterable[int]) -> set[str]:
+        slots = (literal.slots[at] for at in columns)
+        return {each.name for each in slots if isinstance(each, Variable)}
+
+    implications = (
+        (named(literal, each.left), name)
+        for literal in literals
+        for each in relations[literal.relation].enforced
+        for name in named(literal, each.right)
+    )
+    return frozenset(closure_of(names, implications))
 
 
 @dataclass(frozen=True, slots=True)

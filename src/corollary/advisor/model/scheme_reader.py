@@ -24,7 +24,7 @@ from corollary.advisor.model.shapes import NodeShapes, VariableBits, closure
 from corollary.analysis.bags import with_bags
 from corollary.analysis.check import CheckedProgram
 from corollary.analysis.traverse import atom_uses
-from corollary.core.graph import strongly_connected_components
+from corollary.core.graph import component_numbers
 from corollary.core.logic import Clause, Literal, Slot, Variable
 from corollary.core.program import Program
 from corollary.warehouse.sources.quarantine import QUARANTINE
@@ -82,13 +82,7 @@ def _components(clauses: Iterable[Clause]) -> dict[str, int]:
         below = {each.atom.relation for each in atom_uses(clause)}
         for head in clause.heads:
             graph.setdefault(head.relation, set()).update(below)
-    for name in [name for below in graph.values() for name in below]:
-        graph.setdefault(name, set())
-    return {
-        name: number
-        for number, names in enumerate(strongly_connected_components(graph))
-        for name in names
-    }
+    return component_numbers(graph)
 
 
 def _relations(

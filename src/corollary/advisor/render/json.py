@@ -14,7 +14,7 @@ from corollary.advisor.check.sampled_sizes import SampledSize
 from corollary.advisor.check.verification import CheckResult
 from corollary.advisor.render.trace import trace
 from corollary.core.printer import print_clause
-from corollary.core.program import NormalProgram, Program
+from corollary.core.program import NormalProgram, Program, relations_read
 from corollary.database.program.loaded_program import load_program
 
 
@@ -218,15 +218,10 @@ def _statements(advice: Advice, after: Program, dialect: str) -> Mapping[str, st
 
 def _parts_of(query: str, program: NormalProgram) -> Iterator[str]:
     """Yield the relations that are parts of a query in SQL, such as `sql_1.each`, bottom up."""
-    read: dict[str, set[str]] = {}
-    for rule in program.rules:
-        below = (each.relation for each in rule.literals)
-        read.setdefault(rule.head.relation, set()).update(below)
-    for each in program.aggregations:
-        read.setdefault(each.relation, set()).add(each.body)
+    read = relations_read(program.rules, program.aggregations)
     found, stack, seen = list[str](), [query], {query}
     while stack:
-        for name in sorted(read.get(stack.pop(), set()) - seen):
+        for name in sorted(read.get(stack.pop(), {}).keys() - seen):
             seen.add(name)
             stack.append(name)
             is_part = "." in name and name.partition(".")[0] == query.partition(".")[0]

@@ -17,6 +17,7 @@ from corollary.advisor.model import candidates
 from corollary.advisor.search_limit import is_search_over
 from corollary.core.logic import Constant, Literal, Term, Variable, variable_names
 from corollary.data_class import dataclass
+from corollary.rewrite.translation_unit import unused_name
 
 
 @dataclass(slots=True)
@@ -166,7 +167,7 @@ def _merge_pair(
     for node in theirs:
         for name in _all_names(node):
             if name not in new_names:
-                new_names[name] = _unused_name(name, {*taken, *new_names.values()})
+                new_names[name] = unused_name(name, taken, {*new_names.values()})
     rests = [mine, [_rename(node, new_names) for node in theirs]]
     outside = one.clause.head_variables | candidates.output_variables(kept)
     columns = candidates.output_variables((*rests[0], *rests[1])) & outside
@@ -224,11 +225,3 @@ def _rename(node: candidates.Node, names: Mapping[str, str]) -> candidates.Node:
         return replace(node, slots=slots)
     item = candidates.substitute(node.item, {old: Variable(new) for old, new in names.items()})
     return replace(node, item=item, variables=frozenset(names.get(n, n) for n in node.variables))
-
-
-def _unused_name(name: str, taken: set[str]) -> str:
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    return found

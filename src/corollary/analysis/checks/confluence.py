@@ -24,6 +24,7 @@ from corollary.analysis.checks.triggering_graph import (
 )
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
+from corollary.analysis.traverse import equations
 from corollary.core import logic
 from corollary.core.functors.catalog import is_expanding
 from corollary.core.graph import shortest_path, strongly_connected_components
@@ -205,9 +206,7 @@ def _computes(clause: logic.Clause) -> bool:
         return False
     computed = {
         one.name
-        for item in items
-        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
-        for one, other in ((item.left, item.right), (item.right, item.left))
+        for one, other in equations(items)
         if isinstance(one, logic.Variable) and _is_computed(other)
     }
     return any(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import aggregates_in
+from corollary.analysis.traverse import aggregates_of
 from corollary.core.functors.conversions import COUNTER
-from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import Clause, Comparison, applies_functor, literals_of, terms_of
+from corollary.core.graph import component_numbers
+from corollary.core.logic import Clause, Comparison, applies_functor
 from corollary.errors import Diagnostic
 
 
@@ -23,9 +23,7 @@ def counters(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
     for clause, uses in zip(resolved.clauses, resolved.uses, strict=True):
         for head in clause.heads:
             reads.setdefault(head.relation, []).extend(use.atom.relation for use in uses)
-    group = {
-        name: at for at, names in enumerate(strongly_connected_components(reads)) for name in names
-    }
+    group = component_numbers(reads)
     for clause, uses in counting:
         if _counts_in_aggregate(clause):
             yield Diagnostic(
@@ -45,6 +43,6 @@ def counters(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 
 
 def _counts_in_aggregate(clause: Clause) -> bool:
-    terms = (term for item in literals_of((*clause.heads, *clause.body)) for term in terms_of(item))
-    inside = (Clause((), (Comparison("=", e, e),)) for term in terms for e in aggregates_in(term))
+    found = aggregates_of((*clause.heads, *clause.body))
+    inside = (Clause((), (Comparison("=", each, each),)) for each in found)
     return any(applies_functor(each, (COUNTER,)) for each in inside)

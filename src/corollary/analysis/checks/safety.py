@@ -16,6 +16,7 @@ from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
+from corollary.core.graph import closure_of
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 
@@ -160,13 +161,7 @@ def _bind(items: Sequence[traverse.Item], here: set[str], given: frozenset[str])
     for item in items:
         if isinstance(item, logic.Atom):
             bound |= {variable.name for variable in pattern_variables(item)}
-    waiting = [entry for entry in _definitions(items, here) if entry[0] not in bound]
-    while True:
-        ready = {name for name, needs in waiting if needs <= bound}
-        if not ready:
-            return bound
-        bound |= ready
-        waiting = [entry for entry in waiting if entry[0] not in bound]
+    return closure_of(bound, ((needs, name) for name, needs in _definitions(items, here)))
 
 
 def _uses(

@@ -15,6 +15,7 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
 from corollary.core import logic
 from corollary.core.functors.catalog import is_expanding
+from corollary.core.graph import closure_of
 from corollary.core.records.record_terms import is_record_term
 from corollary.errors import Diagnostic, Severity
 
@@ -146,15 +147,17 @@ def _invented_value(
 
 def _parts_of(equations: list[tuple[logic.Term, logic.Term]], bounded: set[str]) -> set[str]:
     """Return the variables of records that bounded values are taken apart to."""
-    found = set(bounded)
-    size = -1
-    while size != (size := len(found)):
-        for left, right in equations:
-            for whole, pattern in ((left, right), (right, left)):
-                if isinstance(whole, logic.Variable) and whole.name in found:
-                    parts = pattern_terms(pattern)
-                    found |= {part.name for part in parts if isinstance(part, logic.Variable)}
-    return found
+    return closure_of(
+        bounded,
+        (
+            ({whole.name}, part.name)
+            for left, right in equations
+            for whole, pattern in ((left, right), (right, left))
+            if isinstance(whole, logic.Variable)
+            for part in pattern_terms(pattern)
+            if isinstance(part, logic.Variable)
+        ),
+    )
 
 
 def _computed(equalities: list[tuple[str, logic.Term]], recursive: set[str]) -> set[str]:

@@ -10,6 +10,7 @@ from typing import assert_never
 from corollary.analysis.phrases import term_text
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
+from corollary.analysis.traverse import replace_terms
 from corollary.analysis.types.constraints import TypeConstraints, collect_constraints
 from corollary.analysis.types.nulls import (
     Nullability,
@@ -125,34 +126,11 @@ class _ClauseAnnotator:
     def clause(self, clause: logic.Clause) -> logic.Clause:
         """Return the clause with types; the body comes first, as in `constraints`."""
         body = self._body(clause.body)
-        return replace(clause, body=body, heads=tuple(self._atom(head) for head in clause.heads))
+        heads = tuple(replace_terms(each, self._term, _without_new) for each in clause.heads)
+        return replace(clause, body=body, heads=heads)
 
     def _body(self, items: tuple[logic.BodyItem, ...]) -> tuple[logic.BodyItem, ...]:
-        return tuple(self._item(item) for item in items)
-
-    def _item(self, item: logic.BodyItem) -> logic.BodyItem:
-        match item:
-            case logic.Atom():
-                return self._atom(item)
-            case logic.Negation(atom=atom):
-                return logic.Negation(self._atom(atom), item.span)
-            case logic.Comparison(operator=operator, left=left, right=right):
-                return logic.Comparison(operator, self._term(left), self._term(right), item.span)
-            case logic.Truth():
-                return item
-            case logic.Disjunction(alternatives=alternatives):
-                return logic.Disjunction(tuple(self._body(b) for b in alternatives), item.span)
-            case _:
-                assert_never(item)
-
-    def _atom(self, atom: logic.Atom) -> logic.Atom:
-        return logic.Atom(
-            atom.relation,
-            tuple(self._term(term) for term in atom.arguments),
-            atom.sign,
-            None if atom.state is State.NEW else atom.state,  # `p@new` and `p` are the same
-            atom.span,
-        )
+        return tuple(replace_terms(each, self._term, _without_new) for each in items)
 
     def _term(self, term: logic.Term) -> logic.Term:
         return logic.fold_term(term, self._typed_term)[0]
@@ -297,6 +275,11 @@ class _ClauseAnnotator:
 
     def _report(self, finding: Diagnostic) -> None:
         self.constraints.findings.append(finding)
+
+
+def _without_new(atom: logic.Atom) -> logic.Atom:
+    """Return an atom without its `@new`: `p@new` and `p` are the same."""
+    return replace(atom, state=None) if atom.state is State.NEW else atom
 
 
 def _window_type(term: logic.Functor, type_: Type | None) -> Type | None:

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.analysis.traverse import replace_terms
+from corollary.analysis.traverse import equations, replace_terms
 from corollary.core import logic, program
+from corollary.core.graph import closure_of
 from corollary.frontends.datalog.parse_nodes import Item
 
 Definitions = Mapping[str, Sequence[logic.Clause]]
@@ -86,16 +87,14 @@ def _is_safe(clause: logic.Clause, definitions: Definitions) -> bool:
         for term in item.arguments
         for variable in logic.variables_of(term)
     }
-    equations = [
-        pair
-        for item in clause.body
-        if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS
-        for pair in ((item.left, item.right), (item.right, item.left))
-    ]
-    for _ in equations:
-        for side, other in equations:
-            if {each.name for each in logic.variables_of(other)} <= bound:
-                bound |= {each.name for each in logic.variables_of(side)}
+    bound = closure_of(
+        bound,
+        (
+            ({each.name for each in logic.variables_of(other)}, variable.name)
+            for side, other in equations(clause.body)
+            for variable in logic.variables_of(side)
+        ),
+    )
     has_alternatives = any(isinstance(item, logic.Disjunction) for item in clause.body)
     heads = {each.name for term in clause.heads[0].arguments for each in logic.variables_of(term)}
     return has_alternatives or heads <= bound

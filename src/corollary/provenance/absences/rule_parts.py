@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from corollary.analysis.traverse import bound_by_equations, equations
 from corollary.core.logic import (
-    EQUATIONS,
     NO_RULE,
     Condition,
     Constant,
@@ -251,43 +251,21 @@ class RuleParts:
     def _ranging(self, numbers: Sequence[int], variables: Sequence[Variable]) -> Iterator[Variable]:
         """Yield the variables that nothing binds, unless they range over known values."""
         parts = [self.parts[at] for at in numbers]
-        equations = [
-            each for each in parts if isinstance(each, Condition) and each.operator in EQUATIONS
-        ]
+        conditions = [each for each in parts if isinstance(each, Condition)]
         bound = set(self.head_names)
         for part in parts:
             if isinstance(part, Literal) and not part.negated:
                 bound |= variable_names(part)
         while True:
-            _close(bound, equations)
+            bound = bound_by_equations(bound, conditions)
             left = [each for each in variables if each.name not in bound]
             if not left:
                 return
             # A variable that an equation may give its value comes last.
-            given = {name for each in equations for name in _sides(each)}
+            given = {one.name for one, _ in equations(conditions) if isinstance(one, Variable)}
             chosen = next((each for each in left if each.name not in given), left[0])
             yield chosen
             bound.add(chosen.name)
-
-
-def _close(bound: set[str], equations: Sequence[Condition]) -> None:
-    """Add the variables that equations give a value, by those that have one."""
-    is_done = False
-    while not is_done:
-        is_done = True
-        for each in equations:
-            for one, other in ((each.left, each.right), (each.right, each.left)):
-                names = {variable.name for variable in variables_of(other)}
-                if isinstance(one, Variable) and one.name not in bound and names <= bound:
-                    bound.add(one.name)
-                    is_done = False
-
-
-def _sides(equation: Condition) -> Iterator[str]:
-    """Yield the variables that are one side of an equation by themselves."""
-    for side in (equation.left, equation.right):
-        if isinstance(side, Variable):
-            yield side.name
 
 
 def _variables(part: Part) -> Iterator[Variable]:

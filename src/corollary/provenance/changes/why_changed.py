@@ -15,7 +15,7 @@ from corollary.analysis.relevance import BOTH_SIGNS
 from corollary.core.arrow import from_python
 from corollary.core.graph import reachable
 from corollary.core.plans import watched_name
-from corollary.core.program import NormalProgram
+from corollary.core.program import NormalProgram, relations_read
 from corollary.core.states import State
 from corollary.database.commit import OpenTransaction
 from corollary.database.memory_store import MemoryStore
@@ -364,9 +364,5 @@ def mark_changes(proof: Proof, other: QueryState, sign: str) -> Proof:
 
 def _below(program: NormalProgram, relation: str) -> set[str]:
     """Return a relation, and all that it is derived from."""
-    reads: dict[str, set[str]] = {}
-    for rule in program.rules:
-        reads.setdefault(rule.head.relation, set()).update(each.relation for each in rule.literals)
-    for each in program.aggregations:
-        reads.setdefault(each.relation, set()).add(each.body)
+    reads = relations_read(program.rules, program.aggregations)
     return set(reachable([relation], lambda name: reads.get(name, ())))

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from corollary.analysis.traverse import aggregates_in, all_variables
+from corollary.analysis.traverse import aggregates_of, all_variables, bound_by_equations
 from corollary.core import logic
 from corollary.core.functors.catalog import can_fail
-from corollary.core.graph import strongly_connected_components
+from corollary.core.graph import component_numbers
 from corollary.rewrite.translation_unit import Conjunction, outer_variables
 
 
@@ -43,18 +43,7 @@ def bound_by(items: tuple[logic.BodyItem, ...]) -> set[str]:
         for argument in item.arguments
         if isinstance(argument, logic.Variable)
     }
-    size = -1
-    while size != len(bound):
-        size = len(bound)
-        for item in items:
-            if isinstance(item, logic.Comparison) and item.operator in logic.EQUATIONS:
-                for one, other in ((item.left, item.right), (item.right, item.left)):
-                    if (
-                        isinstance(one, logic.Variable)
-                        and {v.name for v in all_variables(other)} <= bound
-                    ):
-                        bound.add(one.name)
-    return bound
+    return bound_by_equations(bound, items, all_variables)
 
 
 def may_have_no_value(aggregate: logic.AggregateTerm) -> bool:
@@ -78,14 +67,7 @@ def recursion_test(clauses: Sequence[logic.Clause]) -> Callable[[str, Iterable[s
         }
         for head in clause.heads:
             graph.setdefault(head.relation, set()).update(below)
-    for below in list(graph.values()):
-        for name in below:
-            graph.setdefault(name, set())
-    component = {
-        name: index
-        for index, names in enumerate(strongly_connected_components(graph))
-        for name in names
-    }
+    component = component_numbers(graph)
 
     def is_recursive(head: str, relations: Iterable[str]) -> bool:
         return any(component.get(name) == component.get(head, -1) for name in relations)
@@ -100,9 +82,4 @@ def names_of(item: logic.BodyItem) -> set[str]:
 
 def _aggregates(item: logic.BodyItem) -> list[logic.AggregateTerm]:
     """Return the outermost aggregates of an item."""
-    return [
-        found
-        for each in logic.literals_of((item,))
-        for t in logic.terms_of(each)
-        for found in aggregates_in(t)
-    ]
+    return list(aggregates_of((item,)))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from corollary.core.logic import Literal, Origin, Rule, Variable, Wildcard, has_wildcard
+from corollary.core.logic import Literal, Origin, Rule, Wildcard, has_wildcard
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
@@ -47,8 +47,7 @@ class _Projections:
 
     def _define(self, name: str, source: str, columns: tuple[int, ...], origin: Origin) -> None:
         relation = self._unit.relations[source]
-        pairs = zip(relation.columns, relation.types, strict=True)
-        variables = [Variable(column, type_) for column, type_ in pairs]
+        variables = relation.variables
         self._unit.declare(
             name,
             [relation.columns[column] for column in columns],
