@@ -374,8 +374,8 @@ def parse_moment(text: str) -> datetime:
     if not clock:
         return datetime(day.year, day.month, day.day, tzinfo=UTC)
     found = re.fullmatch(
-        r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?"
-        r" *(?:(Z|UTC|GMT)|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?",
+        r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?"
+        r" *(?:(Z|UTC|GMT)|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?)?)?",
         clock[0],
     )
     if not found:

@@ -207,3 +207,17 @@ SELECT k FROM t WHERE 1 / (k - k) IS NOT NULL
 
 SELECT COUNT(CAST(concat('1', k) AS INT)) AS c, AVG(CAST(concat('1', k) AS INT)) AS m FROM t WHERE CAST(concat('1', k) AS INT) IS NOT NULL
 -- = 3 | 12.0
+
+-- zones in texts, by name, offset and the short names of Java; only behind seconds
+SELECT cast(TIMESTAMP '2020-03-29 02:30:00 Europe/Paris' AS STRING) AS x, cast(TIMESTAMP '2020-10-25 02:30:00.5 Europe/Paris' AS STRING) AS y, cast(TIMESTAMP '2020-01-01 00:00:00GMT-3:30' AS STRING) AS z, cast(TIMESTAMP '1850-01-01 00:00:00 Europe/Paris' AS STRING) AS w
+-- = 2020-03-29 01:30:00 | 2020-10-25 00:30:00.5 | 2020-01-01 03:30:00 | 1849-12-31 23:50:39
+
+SELECT cast(TRY_CAST(concat('2020-07-01 00:00:00 ', z) AS TIMESTAMP) AS STRING) AS x, cast(from_utc_timestamp(TIMESTAMP '2050-07-01 00:00:00', z) AS STRING) AS y FROM (VALUES ('PST'), ('+0530'), ('America/New_York'), ('-2:5')) AS zones(z)
+-- = 2020-06-30 18:30:00 | 2050-07-01 05:30:00
+-- = 2020-07-01 02:05:00 | 2050-06-30 21:55:00
+-- = 2020-07-01 04:00:00 | 2050-06-30 20:00:00
+-- = 2020-07-01 07:00:00 | 2050-06-30 17:00:00
+
+SELECT TRY_CAST(concat('2020-07-01 00:00', z) AS TIMESTAMP) AS x, TRY_CAST(concat('2020-07-01 00:00:00', z) AS TIMESTAMP) IS NULL AS y FROM (VALUES ('+02:00'), ('Nowhere')) AS zones(z)
+-- = NULL | False
+-- = NULL | True

@@ -5,8 +5,8 @@ fields a text has is said by the type, and by the literals of rules.
 """
 
 import re
-from datetime import UTC, date, datetime, time, timedelta, timezone
-from functools import cache
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from functools import cache, lru_cache
 
 from corollary.core.types import MONTHS_RANGE, NUMBER_RANGE
 
@@ -22,9 +22,27 @@ _TIME_OF_DAY = re.compile(
     r"[\0- ]*(?:([aApP])[mM])?[\0- ]*"
 )
 _CLOCK = re.compile(
-    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?)?"
-    r" *(?:Z|UTC|GMT|(?:UTC|GMT)?([+-])([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?"
+    r"([0-9]{1,2})(?::([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?(.*))?)?", re.DOTALL
 )
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])(?:([0-9]{1,2})(?::([0-9]{2}|[0-9]\Z)(?::([0-9]{2}))?)?"
+    r"|([0-9]{2})([0-9]{2})([0-9]{2})?)"
+)
+_SHORT_NAMES = (
+    "ACT=Australia/Darwin AET=Australia/Sydney AGT=America/Argentina/Buenos_Aires "
+    "ART=Africa/Cairo AST=America/Anchorage BET=America/Sao_Paulo BST=Asia/Dhaka "
+    "CAT=Africa/Harare CNT=America/St_Johns CST=America/Chicago CTT=Asia/Shanghai "
+    "EAT=Africa/Addis_Ababa ECT=Europe/Paris EST=-05:00 GMT=+0 GMT+0=+0 GMT-0=+0 HST=-10:00 "
+    "IET=America/Indiana/Indianapolis IST=Asia/Kolkata JST=Asia/Tokyo MIT=Pacific/Apia "
+    "MST=-07:00 NET=Asia/Yerevan NST=Pacific/Auckland PLT=Asia/Karachi PNT=America/Phoenix "
+    "PRT=America/Puerto_Rico PST=America/Los_Angeles SST=Pacific/Guadalcanal UT=+0 UTC=+0 "
+    "VST=Asia/Ho_Chi_Minh Z=+0"
+)
+"""What short names of zones stand for in Java."""
+
+_SHORT_ZONES = dict(each.split("=") for each in _SHORT_NAMES.split())
+_NO_ZONES = {"Factory", "ROC", "localtime"}
+"""Files of the database of zones that Java has not."""
 
 
 def read_day(text: str) -> date:
@@ -96,15 +114,40 @@ def _read_zoned(text: str) -> datetime:
         raise ValueError
     hour, minute, second = (int(each or 0) for each in found.groups()[:3])
     microsecond = int((found[4] or "").ljust(6, "0")[:6])
-    zone = _zone(found[5], *(int(each or 0) for each in found.groups()[5:]))
+    zone = read_zone((found[5] or "").strip(BLANKS) or "Z")
     return datetime(day.year, day.month, day.day, hour, minute, second, microsecond, tzinfo=zone)
 
 
-def _zone(sign: str | None, hours: int, minutes: int, seconds: int) -> timezone:
+@lru_cache(1024)
+def read_zone(name: str) -> tzinfo:
+    """Return the zone of a name or an offset.
+
+    >>> read_zone("Europe/Paris"), read_zone("GMT-3:30").utcoffset(None)
+    (zoneinfo.ZoneInfo(key='Europe/Paris'), datetime.timedelta(days=-1, seconds=73800))
+
+    Raises:
+        ValueError: it is none.
+    """
+    name = _SHORT_ZONES.get(name, name)
+    found = _OFFSET.fullmatch(name)
+    if found is None:
+        from zoneinfo import ZoneInfo
+
+        if name not in _zone_names():
+            raise ValueError
+        return ZoneInfo(name)
+    hours, minutes, seconds = (int(found[at] or found[at + 3] or 0) for at in (2, 3, 4))
     offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
     if offset > timedelta(hours=ZONE_HOURS_MAX) or minutes > 59 or seconds > 59:
         raise ValueError
-    return timezone(-offset if sign == "-" else offset)
+    return timezone(-offset if found[1] == "-" else offset)
+
+
+@cache
+def _zone_names() -> set[str]:
+    from zoneinfo import available_timezones
+
+    return available_timezones() - _NO_ZONES
 
 
 # --- intervals ---------------------------------------------------------------------------------

@@ -192,8 +192,8 @@ def casts() -> Iterable[FunctorSpec]:
     )
     yield base(
         "parse_moment(s: symbol) -> timestamp",
-        "a `timestamp`: the same with `8:5` or `08:05:00.25`, and a zone: `Z`, `UTC`, `+01:00`;"
-        " without one it is UTC",
+        "a `timestamp`: the same with `8:5` or `08:05:00.25`, and behind seconds a zone: `Z`,"
+        " `+01:00`, `Europe/Paris`; without one it is UTC",
     )
     yield base(
         "parse_local(s: symbol) -> timestamp_ntz",

@@ -4,15 +4,16 @@ The calendar is NumPy's, which is Gregorian for all years, as Python's is. Years
 what would be outside overflows.
 """
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, timedelta, tzinfo
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow_buffers import fixed_array, fixed_values, text_scalar
+from corollary.core.arrow_buffers import EPOCH, fixed_array, fixed_values, text_scalar
 from corollary.core.functors.catalog import read_time_format
 from corollary.core.functors.times import (
     CLOCK_PARTS,
@@ -22,15 +23,13 @@ from corollary.core.functors.times import (
     LEAST_DAY,
     SECOND_MICROSECONDS,
 )
+from corollary.core.spark_times import read_zone
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.kernels import (
+from corollary.engines.local.evaluation.arithmetic import (
     FAILED_CONVERSION,
     OVERFLOW,
-    Kernel,
     Operand,
     Result,
-    faults_of,
-    on_values,
 )
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray
@@ -52,6 +51,8 @@ MONTHS = (
     *("October", "November", "December"),
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+Function = Callable[[list[Operand], Type], Result]
 
 
 # --- the calendar ------------------------------------------------------------------------------
@@ -85,6 +86,14 @@ def _year(days: NativeArray) -> NativeArray:
     return _months(days) // 12 + 1970
 
 
+def _month(days: NativeArray) -> NativeArray:
+    return _months(days) % 12 + 1
+
+
+def _quarter(days: NativeArray) -> NativeArray:
+    return _months(days) % 12 // 3 + 1
+
+
 def _day(days: NativeArray) -> NativeArray:
     return days - _first_days(_months(days)) + 1
 
@@ -94,6 +103,18 @@ def _monday(days: NativeArray) -> NativeArray:
     return monday
 
 
+def _weekday(days: NativeArray) -> NativeArray:
+    return (days + 3) % 7 + 1
+
+
+def _week_year(days: NativeArray) -> NativeArray:
+    return _year(_monday(days) + 3)
+
+
+def _week(days: NativeArray) -> NativeArray:
+    return (_day_of_year(_monday(days) + 3) - 1) // 7 + 1
+
+
 def _day_of_year(days: NativeArray) -> NativeArray:
     months = _months(days)
     return days - _first_days(months - months % 12) + 1
@@ -101,12 +122,12 @@ def _day_of_year(days: NativeArray) -> NativeArray:
 
 DAY_PARTS: Mapping[str, Callable[[NativeArray], NativeArray]] = {
     "year": _year,
-    "quarter": lambda days: _months(days) % 12 // 3 + 1,
-    "month": lambda days: _months(days) % 12 + 1,
+    "quarter": _quarter,
+    "month": _month,
     "day": _day,
-    "week_year": lambda days: _year(_monday(days) + 3),
-    "week": lambda days: (_day_of_year(_monday(days) + 3) - 1) // 7 + 1,
-    "weekday": lambda days: (days + 3) % 7 + 1,
+    "week_year": _week_year,
+    "week": _week,
+    "weekday": _weekday,
     "day_of_year": _day_of_year,
 }
 
@@ -118,7 +139,7 @@ def _part(name: str, days: NativeArray, clock: NativeArray) -> NativeArray:
     return clock // unit % count
 
 
-def _part_of(name: str) -> Kernel:
+def _part_of(name: str) -> Function:
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
         return _part(name, *_split(*operands[0])), []
 
@@ -128,12 +149,13 @@ def _part_of(name: str) -> Kernel:
 # --- differences, sums, starts -----------------------------------------------------------------
 
 
-def _between(unit: int) -> Kernel:
-    def between(one: NativeArray, two: NativeArray) -> NativeArray:
+def _between(unit: int) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+        (one, _), (two, _) = operands
         apart = two - one
-        return np.sign(apart) * (np.abs(apart) // unit)
+        return np.sign(apart) * (np.abs(apart) // unit), []
 
-    return on_values(between)
+    return apply
 
 
 def _within_calendar(days: NativeArray, clock: NativeArray, type_: Type) -> Result:
@@ -163,22 +185,42 @@ def _add_months(operands: list[Operand], type_: Type) -> Result:
     return _within_calendar(np.minimum(first + _day(days) - 1, last), clock, type_)
 
 
-def _add_units(name: str, unit: int, operands: list[Operand], type_: Type) -> Result:
-    """Add units of so many microseconds."""
-    days, clock, count = _added(name, operands)
-    a_day = DAY_MICROSECONDS // unit
-    total = clock + count % a_day * unit
-    days = days + count // a_day + total // DAY_MICROSECONDS
+def _add_seconds(operands: list[Operand], type_: Type) -> Result:
+    days, clock, count = _added("add_seconds", operands)
+    total = clock + count % DAY_SECONDS * SECOND_MICROSECONDS
+    days = days + count // DAY_SECONDS + total // DAY_MICROSECONDS
     return _within_calendar(days, total % DAY_MICROSECONDS, type_)
 
 
-def _offsets(moments: NativeArray, zone: str) -> NativeArray:
+def _add_microseconds(operands: list[Operand], type_: Type) -> Result:
+    days, clock, count = _added("add_microseconds", operands)
+    total = clock + count % DAY_MICROSECONDS
+    days = days + count // DAY_MICROSECONDS + total // DAY_MICROSECONDS
+    return _within_calendar(days, total % DAY_MICROSECONDS, type_)
+
+
+def _offsets(moments: NativeArray, zone: tzinfo) -> NativeArray:
     """Return by how many microseconds the clock of a zone is ahead of UTC at some moments."""
-    known = fixed_array(moments, pa.timestamp("us", zone))
-    return fixed_values(pc.local_timestamp(known).cast(pa.int64()), np.int64) - moments
+    # Arrow does not know what happens behind the last change that a file of a zone lists.
+    days, places = np.unique(moments // DAY_MICROSECONDS, return_inverse=True)
+    before, after = (_each_offset((days + more) * DAY_MICROSECONDS, zone) for more in (0, 1))
+    found, is_changing = before[places], (before != after)[places]
+    found[is_changing] = _each_offset(moments[is_changing], zone)
+    return found
 
 
-def _to_utc(clock: NativeArray, zone: str) -> NativeArray:
+def _each_offset(moments: NativeArray, zone: tzinfo) -> NativeArray:
+    clipped = np.clip(moments, *(day * DAY_MICROSECONDS for day in (LEAST_DAY + 2, LAST_DAY - 2)))
+    clocks = ((EPOCH + timedelta(microseconds=each)).astimezone(zone) for each in clipped.tolist())
+    ahead = (clock.replace(tzinfo=UTC) - clock for clock in clocks)
+    return np.array([each // timedelta(microseconds=1) for each in ahead], np.int64)
+
+
+def _from_utc(moments: NativeArray, zone: tzinfo) -> NativeArray:
+    return moments + _offsets(moments, zone)
+
+
+def _to_utc(clock: NativeArray, zone: tzinfo) -> NativeArray:
     """Return UTC; a time that comes twice is the first, one that is skipped as much later."""
     before = _offsets(clock - DAY_MICROSECONDS, zone)
     after = _offsets(clock + DAY_MICROSECONDS, zone)
@@ -186,7 +228,7 @@ def _to_utc(clock: NativeArray, zone: str) -> NativeArray:
     return clock - np.where(is_after, after, before)
 
 
-def _by_zone(convert: Callable[[NativeArray, str], NativeArray]) -> Kernel:
+def _by_zone(convert: Callable[[NativeArray, tzinfo], NativeArray]) -> Function:
     def apply(operands: list[Operand], type_: Type) -> Result:
         (values, _), (zones, _) = operands
         result, unknown = np.zeros_like(values), np.zeros(len(values), np.bool_)
@@ -194,17 +236,17 @@ def _by_zone(convert: Callable[[NativeArray, str], NativeArray]) -> Kernel:
         for at, zone in enumerate(names.tolist()):
             rows = np.flatnonzero(numbers == at)
             try:
-                result[rows] = convert(values[rows], zone)
-            except pa.ArrowInvalid:
+                result[rows] = convert(values[rows], read_zone(zone))
+            except ValueError:
                 unknown[rows] = True
         days, clock = _split(result, type_)
         found, faults = _within_calendar(days, clock, type_)
-        return found, faults + faults_of(unknown, "unknown time zone")
+        return found, faults + ([(unknown, "unknown time zone")] if unknown.any() else [])
 
     return apply
 
 
-def _start_of_months(count: int) -> Kernel:
+def _start_of_months(count: int) -> Function:
     def apply(operands: list[Operand], type_: Type) -> Result:
         days, clock = _split(*operands[0])
         months = _months(days)
@@ -218,8 +260,12 @@ def _start_of_week(operands: list[Operand], type_: Type) -> Result:
     return _join(_monday(days), np.zeros_like(clock), type_), []
 
 
-def _start_of_unit(unit: int) -> Kernel:
-    return on_values(lambda values: values - values % unit)
+def _start_of_unit(unit: int) -> Function:
+    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
+        values = operands[0][0]
+        return values - values % unit, []
+
+    return apply
 
 
 # --- formats -----------------------------------------------------------------------------------
@@ -354,7 +400,7 @@ def _pattern(name: str, text: str) -> tuple[str, tuple[str, ...]]:
     return f"^(?i:{pattern})$", tuple(letters)
 
 
-def _parse(name: str) -> Kernel:
+def _parse(name: str) -> Function:
     def apply(operands: list[Operand], type_: Type) -> Result:
         texts: Texts = operands[0][0]
         if not len(texts):
@@ -366,7 +412,7 @@ def _parse(name: str) -> Kernel:
         days, clock, is_valid = _composed(read, len(texts))
         bad = ~(is_read & is_valid)
         values = _join(np.where(bad, 0, days), np.where(bad, 0, clock), type_)
-        return values, faults_of(bad, FAILED_CONVERSION)
+        return values, [(bad, FAILED_CONVERSION)] if bad.any() else []
 
     return apply
 
@@ -409,8 +455,7 @@ def _composed(read: Mapping[str, NativeArray], count: int) -> tuple[NativeArray,
     hour, is_hour = _hour(read, zeros)
     is_valid &= is_hour
     clock = zeros
-    for letter in "HMSf":
-        unit, most = CLOCK_PARTS[_DIGITS[letter][0]]
+    for letter, unit, most in _clock_units():
         value = hour if letter == "H" else read.get(letter, zeros)
         is_valid &= value < most
         clock = clock + np.where(is_valid, value, 0) * unit
@@ -451,15 +496,19 @@ def _offset(texts: pa.Array, is_read: Mask) -> NativeArray:
     return np.where(is_read, minutes, 0)
 
 
-TIME_FUNCTIONS: dict[str, Kernel] = {
+def _clock_units() -> Sequence[tuple[str, int, int]]:
+    return [(letter, *CLOCK_PARTS[_DIGITS[letter][0]]) for letter in "HMSf"]
+
+
+TIME_FUNCTIONS: dict[str, Function] = {
     **{name: _part_of(name) for name in (*DAY_PARTS, *CLOCK_PARTS)},
     "days_between": _between(1),
     "seconds_between": _between(SECOND_MICROSECONDS),
     "microseconds_between": _between(1),
     "add_days": _add_days,
     "add_months": _add_months,
-    "add_seconds": partial(_add_units, "add_seconds", SECOND_MICROSECONDS),
-    "add_microseconds": partial(_add_units, "add_microseconds", 1),
+    "add_seconds": _add_seconds,
+    "add_microseconds": _add_microseconds,
     "start_of_year": _start_of_months(12),
     "start_of_quarter": _start_of_months(3),
     "start_of_month": _start_of_months(1),
@@ -473,7 +522,4 @@ TIME_FUNCTIONS: dict[str, Kernel] = {
     "parse_date": _parse("parse_date"),
     "parse_time": _parse("parse_time"),
 }
-ZONE_FUNCTIONS: dict[str, Kernel] = {
-    "from_utc": _by_zone(lambda moments, zone: moments + _offsets(moments, zone)),
-    "to_utc": _by_zone(_to_utc),
-}
+ZONE_FUNCTIONS: dict[str, Function] = {"from_utc": _by_zone(_from_utc), "to_utc": _by_zone(_to_utc)}
