@@ -221,3 +221,32 @@ SELECT cast(TRY_CAST(concat('2020-07-01 00:00:00 ', z) AS TIMESTAMP) AS STRING) 
 SELECT TRY_CAST(concat('2020-07-01 00:00', z) AS TIMESTAMP) AS x, TRY_CAST(concat('2020-07-01 00:00:00', z) AS TIMESTAMP) IS NULL AS y FROM (VALUES ('+02:00'), ('Nowhere')) AS zones(z)
 -- = NULL | False
 -- = NULL | True
+
+-- a mean of integers whose sum is none
+SELECT AVG(9223372036854775807 - k) AS x, TRY_AVG(9223372036854775807 - k) AS y, SUM(k) AS z FROM t
+-- = 9.223372036854776e+18 | 9.223372036854776e+18 | 6
+
+SELECT k, AVG(9223372036854775807 - k) OVER (ORDER BY k) AS x FROM t
+-- = 1 | 9.223372036854776e+18
+-- = 2 | 9.223372036854776e+18
+-- = 3 | 9.223372036854776e+18
+
+-- a rest moved into the range of a TINYINT
+SELECT pmod(CAST(-127 AS TINYINT), CAST(-128 AS TINYINT)) AS x, pmod(-7, 3) AS y, pmod(-7, -3) AS z
+-- = -127 | 2 | -1
+
+-- a text beside an INT is a BIGINT
+SELECT '2147483647' + 1 AS x, typeof('5' * 5) AS y, typeof(coalesce('5', 1)) AS z
+-- = 2147483648 | bigint | bigint
+
+-- hashes of bytes that are no text
+SELECT md5(x) AS m, sha1(x) AS s, sha2(x, 224) AS t, sha2(x, 7) AS u, crc32(x) AS c FROM (SELECT to_binary(concat('ff0', k)) AS x FROM t WHERE k = 1)
+-- = fb73c139137bccfee5d95bddb087480a | 007dd9b9b6f1fe30c650ee7988643e98436c23da | ad1d1a57267ac6bf05c09839c0cb299c33da304db15cf21345532804 | NULL | 2784681755
+
+-- intervals by intervals
+SELECT INTERVAL '-5' DAY DIV INTERVAL '2' HOUR AS x, INTERVAL 5 MONTHS DIV INTERVAL 1 YEAR AS y
+-- = -60 | 0
+
+-- words for days that change
+SELECT TRY_CAST('today' AS DATE) AS x FROM t
+-- error C1309

@@ -2,7 +2,16 @@
 
 from typing import assert_never
 
-from corollary.core import logic
+from corollary.core.logic import (
+    Condition,
+    Constant,
+    Expression,
+    Origin,
+    Slot,
+    Variable,
+    variable_names,
+    variables_of,
+)
 from corollary.core.states import State
 from corollary.data_class import dataclass
 
@@ -51,7 +60,7 @@ class Probe:
     """
 
     source: Reference
-    slots: tuple[logic.Slot, ...]
+    slots: tuple[Slot, ...]
     bound: tuple[int, ...]
     extreme: Extreme | None = None
 
@@ -66,7 +75,7 @@ class AntiProbe:
     """Keep the rows whose fully bound tuple is not in the source (an anti-join)."""
 
     source: Reference
-    slots: tuple[logic.Slot, ...]
+    slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +86,8 @@ class Compute:
     are false), unless `accepts_null`, which is so for an expression in a head.
     """
 
-    variable: logic.Variable
-    expression: logic.Expression
+    variable: Variable
+    expression: Expression
     accepts_null: bool = False
 
 
@@ -86,7 +95,7 @@ class Compute:
 class Filter:
     """Keep the rows for which the condition is true."""
 
-    condition: logic.Condition
+    condition: Condition
 
 
 Stage = Probe | AntiProbe | Compute | Filter
@@ -106,17 +115,12 @@ class Pipeline:
     """
 
     stages: tuple[Stage, ...]
-    head: tuple[logic.Variable | logic.Constant, ...]
-    origin: logic.Origin
+    head: tuple[Variable | Constant, ...]
+    origin: Origin
     judge: tuple[Stage, ...] = ()
     is_lenient: bool = False
     is_bag: bool = False
     is_deferred: bool = False
-
-    @property
-    def first_source(self) -> Reference | None:
-        """The source of the first probe, if there is one."""
-        return next((each.source for each in self.stages if isinstance(each, Probe)), None)
 
     @property
     def adornments(self) -> tuple[str, ...]:
@@ -133,7 +137,7 @@ def names_needed(stage: Stage) -> set[str]:
     if not isinstance(stage, Probe):
         return names_read(stage)
     slots = (stage.slots[column] for column in stage.bound)
-    return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+    return {slot.name for slot in slots if isinstance(slot, Variable)}
 
 
 def names_read(stage: Stage) -> set[str]:
@@ -144,10 +148,10 @@ def names_read(stage: Stage) -> set[str]:
     """
     match stage:
         case Probe(slots=slots) | AntiProbe(slots=slots):
-            return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+            return {slot.name for slot in slots if isinstance(slot, Variable)}
         case Filter(condition=condition):
-            return logic.variable_names(condition)
+            return variable_names(condition)
         case Compute(expression=expression):
-            return {variable.name for variable in logic.variables_of(expression)}
+            return {variable.name for variable in variables_of(expression)}
         case _:
             assert_never(stage)

@@ -64,7 +64,12 @@ class ProofBuilder:
         self._allowance = allowance
 
     def prove(self, fact: Fact, rank: int | None) -> FoundProof:
-        """Return a proof of a tuple that is there."""
+        """Return a proof of a tuple that is there.
+
+        Args:
+            fact: the tuple.
+            rank: its rank, if it has one.
+        """
         graph = self.graph
         root = graph.number(fact, rank)
         if self._can_descend(fact[0]):

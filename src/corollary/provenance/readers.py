@@ -172,7 +172,12 @@ class GrantedState:
 
 @contextmanager
 def granted_state(reader: Reader, relations: Sequence[str]) -> Iterator[GrantedState]:
-    """Give a database in memory with what a reader may see of relations, and of all below."""
+    """Give a database in memory with what a reader may see of relations, and of those below them.
+
+    Args:
+        reader: the reader.
+        relations: that a question names; they were granted.
+    """
     visible = VisibleProgram(state_of(reader).program, reader.granted)
     rules, needed = visible.reached_from(relations)
     tables = {name: reader.relation(name).arrow() for name in needed if not visible.made(name)}

@@ -108,6 +108,10 @@ def binaries() -> Iterable[FunctorSpec]:
         literals={2: HMAC_ALGORITHMS},
     )
     yield base(
+        "digest(b: binary, algorithm: symbol) -> symbol",
+        'the bytes hashed by `"crc32"` or one of these, in hexadecimal; `""` if there is no such',
+    )
+    yield base(
         "byte_count(b: binary) -> number",
         "the number of bytes",
         word=Word.CLOSED,

@@ -32,7 +32,12 @@ class Collected:
 
 
 def collect(question: Question, storage: Storage) -> set[int]:
-    """Return the nodes that an open question needs."""
+    """Return the nodes that an open question needs.
+
+    Args:
+        question: one that has further answers to expect.
+        storage: where the relations of its rules are.
+    """
     return _NeededNodes(question, storage).find()
 
 

@@ -91,7 +91,11 @@ def match_tables(
     algebra: RowAlgebra = PLAIN,
     budget: WorkBudget | None = None,
 ) -> MatchTables:
-    """Return what matches where."""
+    """Return what matches where.
+
+    Raises:
+        WorkLimitError: it takes more than the budget.
+    """
     nodes = [*shape.nodes()]
     deep = frozenset(node.number for node in nodes if node.axis is Axis.DESCENDANT)
     tests = _tests(nodes)

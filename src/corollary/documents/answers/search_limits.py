@@ -1,8 +1,4 @@
-"""How much a search over a document may take.
-
-Every search here and in `types` gets a budget, and raises `WorkLimitError` if it takes more. Who
-begins a search catches that, and answers with a bound.
-"""
+"""How much a search over a document may take."""
 
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkBudget

@@ -15,8 +15,20 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
-from corollary.core import engine
 from corollary.core.arrow import DependencyCheck, Violations
+from corollary.core.engine import (
+    BULK_MIN_TUPLES,
+    BulkMode,
+    FileOrigin,
+    IndexPlaces,
+    Limits,
+    MapResult,
+    Residency,
+    RowLookup,
+    TableHandle,
+    ValueRange,
+    driver_memory,
+)
 from corollary.core.logic import Value
 from corollary.core.machine import grant_memory
 from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
@@ -116,7 +128,7 @@ class SparkEngine(LocalEngine):
         placement: str = "auto",
         task_count: int | None = None,
         scratch: str | None = None,
-        bulk: engine.BulkMode | None = None,
+        bulk: BulkMode | None = None,
         memory: int | str | None = None,
         execution: Execution = Execution.SPARK,
     ) -> None:
@@ -129,7 +141,7 @@ class SparkEngine(LocalEngine):
             grant_memory(granted)
         self._placer = Placer(
             is_forced=placement == PARTITIONS_PLACE,
-            memory=engine.driver_memory(memory) if placement == "auto" and has_spark else None,
+            memory=driver_memory(memory) if placement == "auto" and has_spark else None,
         )
         self._given_count = task_count if execution is Execution.SPARK else 1
         self._made_place: PartitionPlace | None = None
@@ -138,7 +150,7 @@ class SparkEngine(LocalEngine):
         self._next_sweep = SWEEP_MIN_FILES
         """The operations on partitions after which the directory is looked through."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
-        self._loaded: dict[str, tuple[PartitionSource, engine.TableHandle]] = {}
+        self._loaded: dict[str, tuple[PartitionSource, TableHandle]] = {}
         """For relations that the open transaction has loaded, the files and what they are of."""
         self._resources = SparkResources(spark, scratch, execution)
         self._strata = TaskStrata(self)
@@ -267,7 +279,7 @@ class SparkEngine(LocalEngine):
             or self._placer.needs_partitions(self._relations[relation])
         )
 
-    def residency(self, relation: str) -> engine.Residency:
+    def residency(self, relation: str) -> Residency:
         """Return where the tuples of a relation are, and why."""
         is_known = relation in self._tables
         is_there = self.is_partitioned(relation) if is_known else self._placer.is_forced
@@ -295,7 +307,7 @@ class SparkEngine(LocalEngine):
         """Make the tuples of files those of a relation; none of them passes the driver."""
         self._contents(relation).attach_files(files)
 
-    def load(self, relation: str, rows: engine.TableHandle) -> None:
+    def load(self, relation: str, rows: TableHandle) -> None:
         """Add tuples that are outside of this process to a relation without any, as ADDED."""
         assert not self.size(relation), f"`{relation}` is not empty"
         self._written.add(relation)
@@ -310,7 +322,7 @@ class SparkEngine(LocalEngine):
             self._loaded[relation] = contents.loading, rows
 
     def insert(
-        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | engine.TableHandle
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
     ) -> None:
         """Add tuples to NEW of a relation; those already there are no change."""
         self._written.add(relation)
@@ -330,7 +342,7 @@ class SparkEngine(LocalEngine):
                 super().insert(relation, few)
 
     def delete(
-        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | engine.TableHandle
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
     ) -> None:
         """Remove tuples from NEW of a relation; those not in it are no change."""
         self._written.add(relation)
@@ -344,7 +356,7 @@ class SparkEngine(LocalEngine):
         for each in rows.slices(INSERTED_MAX_ROWS):
             self._widening(partial(super().delete, relation, each))
 
-    def prefetch(self, lookups: Iterable[engine.RowLookup]) -> None:
+    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
         """Fetch what a change is going to look up in partitions, by one job."""
         asked = [
             (contents, each, self._encode(each.relation, each.rows, each.columns)[0])
@@ -361,10 +373,7 @@ class SparkEngine(LocalEngine):
         return contents_in(self._tables[relation], State.NEW)
 
     def apply_change(
-        self,
-        relation: str,
-        added: pa.Table | engine.TableHandle,
-        removed: pa.Table | engine.TableHandle,
+        self, relation: str, added: pa.Table | TableHandle, removed: pa.Table | TableHandle
     ) -> None:
         """Change a relation by tuples that are not in it and tuples that are.
 
@@ -379,16 +388,14 @@ class SparkEngine(LocalEngine):
 
     def save(  # type: ignore[override]
         self, relations: Iterable[str]
-    ) -> Iterator[tuple[str, bytes | Path | engine.FileOrigin]]:
+    ) -> Iterator[tuple[str, bytes | Path | FileOrigin]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         files = {name: each for name in names if (each := self.partitioned_files(name))}
         yield from super().save(name for name in names if name not in files)
         yield from self._manifest.save(list(files.values()))
 
-    def restore(
-        self, files: Mapping[str, pa.Buffer], paths: engine.IndexPlaces | None = None
-    ) -> set[str]:
+    def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
         self._strata.forget(list(self._relations))
         found = super().restore(files)
@@ -527,7 +534,7 @@ class SparkEngine(LocalEngine):
         handle = self._partitioned_handle(relation, state)
         return super().read(relation, state) if handle is None else handle.table()
 
-    def handle(self, relation: str, state: State = State.NEW) -> engine.TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
         """Return a handle to the present tuples of a relation in a state."""
         handle = self._partitioned_handle(relation, state)
         if handle is None:
@@ -547,7 +554,7 @@ class SparkEngine(LocalEngine):
         source = PartitionSource(files, self.partition_place.jobs)
         return PartitionedHandle(source, added, removed)
 
-    def within(self, relation: str, boxes: Sequence[Mapping[int, engine.ValueRange]]) -> pa.Table:
+    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
         handle = self._partitioned_handle(relation, State.NEW)
         return super().within(relation, boxes) if handle is None else handle.within(boxes)
@@ -584,7 +591,7 @@ class SparkEngine(LocalEngine):
             for name in self._strata.maintained(plan):
                 self._contents(name).move_committed()
             for name in self._strata.probed(plan):
-                if name in self._tables and self.size(name) >= engine.BULK_MIN_TUPLES:
+                if name in self._tables and self.size(name) >= BULK_MIN_TUPLES:
                     self._contents(name).move_committed()
                     self._contents(name).move_added()
             if self._has_partitions(plan):
@@ -599,7 +606,7 @@ class SparkEngine(LocalEngine):
             name in self._tables and self._tables[name].remote is not None for name in plan.types
         )
 
-    def run(self, plan: Plan, recorder: Recorder, limits: engine.Limits) -> int:
+    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
         """Run the main procedure of a plan; return the number of rows that it handled.
 
         If it fails, the changes of the relations that the plan writes are rolled back; those of the
@@ -619,7 +626,7 @@ class SparkEngine(LocalEngine):
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _widening(self, work: Callable[[], engine.MapResult]) -> engine.MapResult:
+    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
         """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:

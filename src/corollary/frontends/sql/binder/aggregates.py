@@ -17,6 +17,7 @@ from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.common_types import (
     NUMBER_DIGITS,
     as_known,
+    bits_of,
     column_type,
     integer,
     is_untyped,
@@ -229,6 +230,8 @@ def read_aggregate(
         tests, arguments = [*tests, *arguments], ()
     test = connect("and", tests, site.span) if tests else None
     type_ = _result(AGGREGATES[name], arguments)
+    if AGGREGATES[name] == "avg" and arguments[0].type.is_number and bits_of(arguments[0]) > 32:
+        arguments = (to_decimal(arguments[0], 0, NUMBER_DIGITS),)  # whose sum always fits
     if name.startswith("try_") and (
         arguments[0].type.is_interval or arguments[0].type.precision > DECIMAL_MAX_DIGITS - 10
     ):

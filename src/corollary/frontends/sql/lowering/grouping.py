@@ -130,6 +130,12 @@ class Groups:
                     total = self._total("sum", EVERY_ROW, column, "total", sum_type(type_))
                     if call.name == "sum" and not may_be_null:
                         return total
+                    if (
+                        call.type.is_float
+                        and isinstance(term, Functor)
+                        and term.name == "to_decimal"
+                    ):
+                        term = term.arguments[0]  # the integer, which others count, too
                     number = self._count([term] if self.rows.is_nullable(term) else [])
                 value = total if call.name == "sum" else mean_of(total, number, type_, call.type)
                 if not may_be_null:
@@ -302,7 +308,7 @@ class Groups:
         draft.declare(
             name,
             [
-                *draft.columns_of(self.rows.outer),
+                *((draft.hint(each), each.type or NUMBER) for each in self.rows.outer),
                 *((each.name, self.rows.column_type(each.term, each.type)) for each in columns),
             ],
         )
@@ -315,7 +321,8 @@ class Groups:
         items = self.items()
         variables = [*self.rows.outer, *self.variables, *self.totals]
         name = draft.relation("groups", is_numbered=False, of=self.relation)
-        draft.declare(name, draft.columns_of(variables), storage=draft.storage)
+        types = [(draft.hint(each), each.type or NUMBER) for each in variables]
+        draft.declare(name, types, storage=group_storage(self.lowering))
         draft.add(name, variables, items)
         return Atom(name, tuple(variables))
 
@@ -338,6 +345,11 @@ class Groups:
             assert each.type is not None
             if not each.type.nullable:
                 body.known.not_null.add(each.name)
+
+
+def group_storage(lowering: ViewLowering) -> str:
+    """Return how relations with aggregates are stored: for a stored view, to keep their totals."""
+    return "stored" if lowering.draft.is_materialized else "virtual"
 
 
 def is_null_without_rows(expression: Expression) -> bool:

@@ -10,8 +10,18 @@ order of a window leaves equal. Where it leaves none, those that nothing needs a
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corollary.core import logic
 from corollary.core.functors.holistic import HOLISTIC
+from corollary.core.logic import (
+    Atom,
+    Comparison,
+    Constant,
+    Functor,
+    OrderColumn,
+    RowFrame,
+    Term,
+    Variable,
+    WindowFunction,
+)
 from corollary.core.types import NUMBER, Type
 from corollary.core.windows import (
     FRAMED_AGGREGATES,
@@ -27,27 +37,36 @@ from corollary.core.windows import (
     tells_peers_apart,
 )
 from corollary.data_class import dataclass
-from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
-from corollary.frontends.sql.lowering.grouping import ZERO, mean_of, sum_type
+from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type
+from corollary.frontends.sql.query_tree import (
+    ConstantValue,
+    Expression,
+    FrameBound,
+    Select,
+    WindowCall,
+    WindowFrame,
+    calls_in,
+    constant_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A window function, its parts as variables of the rows."""
 
-    call: tree.WindowCall
-    arguments: tuple[logic.Variable, ...]
-    partition: tuple[logic.Variable, ...]
-    order: tuple[logic.Variable, ...]
-    bounds: tuple[logic.Variable | None, ...]
+    call: WindowCall
+    arguments: tuple[Variable, ...]
+    partition: tuple[Variable, ...]
+    order: tuple[Variable, ...]
+    bounds: tuple[Variable | None, ...]
 
 
-def add_windows(lowering: ViewLowering, select: tree.Select, body: RuleBody) -> None:
+def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
     """Add the values of all window functions of a select list to a body, as known terms."""
 
-    def bound(expression: tree.Expression, hint: str) -> logic.Variable:
+    def bound(expression: Expression, hint: str) -> Variable:
         term = lowering.term(expression, body)
         return lowering.draft.resolve(body.bind(hint, term, expression.type))
 
@@ -59,8 +78,8 @@ def add_windows(lowering: ViewLowering, select: tree.Select, body: RuleBody) -> 
             tuple(bound(each.expression, "place") for each in call.order),
             tuple(None if each is None else bound(each, "bound") for each in _bounds(call)),
         )
-        for call in tree.calls_in(select.columns, tree.WindowCall)
-        if isinstance(call, tree.WindowCall)
+        for call in calls_in(select.columns, WindowCall)
+        if isinstance(call, WindowCall)
     ]
     rows = WindowedRows(lowering, body)
     values = [rows.value(call) for call in calls]
@@ -75,12 +94,12 @@ def add_windows(lowering: ViewLowering, select: tree.Select, body: RuleBody) -> 
         body.terms[call.call] = value
 
 
-def _bounds(call: tree.WindowCall) -> tuple[tree.Expression | None, tree.Expression | None]:
+def _bounds(call: WindowCall) -> tuple[Expression | None, Expression | None]:
     frame = call.frame
     return (None, None) if frame is None else (frame.first, frame.last)
 
 
-def _column_arguments(call: tree.WindowCall) -> tuple[tree.Expression, ...]:
+def _column_arguments(call: WindowCall) -> tuple[Expression, ...]:
     """Return the arguments that are values of rows; distances are numbers."""
     if call.name not in (*NEIGHBOURS, *FRAMED_VALUES):
         return call.arguments
@@ -88,8 +107,8 @@ def _column_arguments(call: tree.WindowCall) -> tuple[tree.Expression, ...]:
     return (value, *(each for each in rest[1:] if not _is_null(each)))
 
 
-def _is_null(expression: tree.Expression) -> bool:
-    return isinstance(expression, tree.ConstantValue) and expression.value is None
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, ConstantValue) and expression.value is None
 
 
 class WindowedRows:
@@ -98,51 +117,51 @@ class WindowedRows:
     def __init__(self, lowering: ViewLowering, body: RuleBody) -> None:
         self.lowering, self.body = lowering, body
         self.draft = lowering.draft
-        self._functions: dict[tuple[str, tuple[logic.Variable, ...]], logic.Variable] = {}
+        self._functions: dict[tuple[str, tuple[Variable, ...]], Variable] = {}
 
     # --- functions -------------------------------------------------------------------------------
 
-    def value(self, call: _Call) -> logic.Term:
+    def value(self, call: _Call) -> Term:
         """Return the value of a window function in each row."""
         name, type_ = call.call.name, call.call.type
         if name in RANKS:
-            return self._add(call, logic.WindowFunction(name), NUMBER)
+            return self._add(call, WindowFunction(name), NUMBER)
         if name in NEIGHBOURS:
-            distance = tree.constant_of(call.call.arguments[1])
+            distance = constant_of(call.call.arguments[1])
             assert isinstance(distance, int), "the binder asks for a literal"
             name, distance = _forward(name, distance)
             columns = tuple(range(len(call.arguments)))
             ignores_nulls = call.call.ignores_nulls
-            function = logic.WindowFunction(name, columns, None, distance, ignores_nulls)
+            function = WindowFunction(name, columns, None, distance, ignores_nulls)
             return self._add(call, function, type_)
         frame = _frame(call.call)
         if name in FRAMED_VALUES:
-            distance = tree.constant_of(call.call.arguments[1]) if name == "nth_value" else 1
+            distance = constant_of(call.call.arguments[1]) if name == "nth_value" else 1
             assert isinstance(distance, int), "the binder asks for a literal"
-            function = logic.WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
+            function = WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
             return self._add(call, function, type_)
         if name in HOLISTIC:
             every, parameters = tuple(range(len(call.arguments))), call.call.parameters
-            function = logic.WindowFunction(name, every, frame, parameters=parameters)
+            function = WindowFunction(name, every, frame, parameters=parameters)
             return self._add(call, function, type_.with_null(nullable=True))
         if name in ("min", "max"):
-            return self._add(call, logic.WindowFunction(name, (0,), frame), type_)
+            return self._add(call, WindowFunction(name, (0,), frame), type_)
         nullable = [each for each in call.arguments if self.body.is_nullable(each)]
         counted = tuple(range(len(call.arguments))) if nullable else ()
-        count = logic.WindowFunction("count", counted, frame)
+        count = WindowFunction("count", counted, frame)
         if name == "count":
             return self._add(call, count, NUMBER)
         source = call.call.arguments[0].type
-        total = self._add(call, logic.WindowFunction("sum", (0,), frame), sum_type(source))
+        total = self._add(call, WindowFunction("sum", (0,), frame), sum_type(source))
         if name == "sum" and not type_.nullable:
             return total
         number = self._add(call, count, NUMBER)
         value = total if name == "sum" else mean_of(total, number, source, type_)
         if not type_.nullable:
             return value
-        return logic.Functor("if", (logic.Functor("gt", (number, ZERO)), value, NULL), type_)
+        return Functor("if", (Functor("gt", (number, ZERO)), value, NULL), type_)
 
-    def _add(self, call: _Call, function: logic.WindowFunction, type_: Type) -> logic.Variable:
+    def _add(self, call: _Call, function: WindowFunction, type_: Type) -> Variable:
         """Return the variable of a function's value; equal functions have one."""
         order = [
             (variable, item.is_descending, item.nulls_first)
@@ -153,14 +172,14 @@ class WindowedRows:
 
     def add(
         self,
-        function: logic.WindowFunction,
-        arguments: Sequence[logic.Variable],
-        partition: Sequence[logic.Variable],
-        order: Sequence[tuple[logic.Variable, bool, bool]],
+        function: WindowFunction,
+        arguments: Sequence[Variable],
+        partition: Sequence[Variable],
+        order: Sequence[tuple[Variable, bool, bool]],
         type_: Type,
         *,
-        bounds: Sequence[logic.Variable | None] = (),
-    ) -> logic.Variable:
+        bounds: Sequence[Variable | None] = (),
+    ) -> Variable:
         """Return the variable of a function's value.
 
         Args:
@@ -177,7 +196,7 @@ class WindowedRows:
         given = tuple(dict.fromkeys(self.draft.resolve(each) for each in terms))
         at = {each.name: number for number, each in enumerate(given)}
 
-        def place(variable: logic.Variable) -> int:
+        def place(variable: Variable) -> int:
             return at[self.draft.resolve(variable).name]
 
         frame = function.frame
@@ -187,7 +206,7 @@ class WindowedRows:
         window = WindowExpression(
             replace(function, arguments=tuple(map(place, arguments)), frame=frame),
             tuple(map(place, (*outer, *partition))),
-            tuple(logic.OrderColumn(place(each), *how) for each, *how in order),
+            tuple(OrderColumn(place(each), *how) for each, *how in order),
         )
         key = print_window(window), given
         if key not in self._functions:
@@ -196,7 +215,7 @@ class WindowedRows:
 
     def has_ties(self, call: _Call) -> bool:
         """Whether rows that are equal in partition and order may differ in their values."""
-        function = logic.WindowFunction(call.call.name, (), self._framed(call.call))
+        function = WindowFunction(call.call.name, (), self._framed(call.call))
         is_ordered = bool(call.order) or call.call.name not in ORDERED_AGGREGATES
         if not (is_ordered and tells_peers_apart(function)):
             return False
@@ -204,13 +223,13 @@ class WindowedRows:
         witnesses = {each.name for each in self.body.witnesses}
         return bool(self.body.counts) or not self.body.known.determines(names, witnesses)
 
-    def _framed(self, call: tree.WindowCall) -> logic.RowFrame | None:
+    def _framed(self, call: WindowCall) -> RowFrame | None:
         is_framed = call.name in (*FRAMED_AGGREGATES, *FRAMED_VALUES, "avg")
         return _frame(call) if is_framed else None
 
     # --- rules -----------------------------------------------------------------------------------
 
-    def emit(self, columns: Sequence[logic.Term]) -> None:
+    def emit(self, columns: Sequence[Term]) -> None:
         """Make the relations of the rows and of their values; the body is a literal of the latter.
 
         Args:
@@ -221,23 +240,23 @@ class WindowedRows:
         used = [each for source in body.sources for each in self.lowering.used_columns(source)]
         row = self._only_literal([*columns, *used])
         if row is None:
-            self.lowering.cut(body, columns or used, storage=draft.storage)
+            self.lowering.cut(body, columns or used, storage=group_storage(self.lowering))
             (item,) = body.items
-            assert isinstance(item, logic.Atom)
+            assert isinstance(item, Atom)
             row = item
-        variables = [each for each in row.arguments if isinstance(each, logic.Variable)]
+        variables = [each for each in row.arguments if isinstance(each, Variable)]
         values = list(self._functions.values())
         name = draft.relation("window")
         types = [
             (draft.hint(each), body.column_type(each, each.type or NUMBER)) for each in variables
         ]
-        draft.declare(name, [*types, *draft.columns_of(values)])
+        draft.declare(name, [*types, *((draft.hint(each), each.type or NUMBER) for each in values)])
         equations = [
-            logic.Comparison("is", value, logic.Functor(WINDOW, (logic.Constant(text), *given)))
+            Comparison("is", value, Functor(WINDOW, (Constant(text), *given)))
             for (text, given), value in self._functions.items()
         ]
         draft.add(name, [*variables, *values], [row, *equations], is_whole=True)
-        body.items[:] = [logic.Atom(name, (*variables, *values))]
+        body.items[:] = [Atom(name, (*variables, *values))]
         body.values += values
         known = {each.name for each in variables}
         body.known.add(known, {each.name for each in values})
@@ -248,15 +267,15 @@ class WindowedRows:
             each.name for each in values if each.type and not each.type.nullable
         }
 
-    def _only_literal(self, columns: Sequence[logic.Term]) -> logic.Atom | None:
+    def _only_literal(self, columns: Sequence[Term]) -> Atom | None:
         """Return the literal that the body is, if it has just the columns that are needed."""
         body = self.body
         items = list(self.draft.plain_items(body.all_items()))
-        if len(items) != 1 or not isinstance(items[0], logic.Atom):
+        if len(items) != 1 or not isinstance(items[0], Atom):
             return None
         resolve = self.draft.resolve
         needed = {resolve(each).name for each in (*body.outer, *body.visible(columns))}
-        names = [each.name for each in items[0].arguments if isinstance(each, logic.Variable)]
+        names = [each.name for each in items[0].arguments if isinstance(each, Variable)]
         if len(names) != len(items[0].arguments) or sorted(names) != sorted(needed):
             return None
         typed = {resolve(each).name: each for each in (*body.visible(columns), *body.outer)}
@@ -269,7 +288,7 @@ class WindowedRows:
         if count is None:
             return
         number = self.draft.variable("copy", NUMBER)
-        body.items.append(logic.Comparison("=", number, logic.Functor("range", (ZERO, count))))
+        body.items.append(Comparison("=", number, Functor("range", (ZERO, count))))
         body.known.not_null.add(number.name)
         body.counts.clear()
         body.witnesses.append(number)
@@ -282,14 +301,14 @@ def _forward(name: str, distance: int) -> tuple[str, int]:
     return ("lead" if name == "lag" else "lag"), -distance
 
 
-def _frame(call: tree.WindowCall) -> logic.RowFrame:
-    frame: tree.WindowFrame | None = call.frame
+def _frame(call: WindowCall) -> RowFrame:
+    frame: WindowFrame | None = call.frame
     if not call.order:
         return WHOLE
     if frame is None:
         return RUNNING
-    start = None if frame.start is tree.FrameBound.UNBOUNDED else frame.start_offset
-    end = None if frame.end is tree.FrameBound.UNBOUNDED else frame.end_offset
+    start = None if frame.start is FrameBound.UNBOUNDED else frame.start_offset
+    end = None if frame.end is FrameBound.UNBOUNDED else frame.end_offset
     if start is None and end is None:
         return WHOLE
-    return logic.RowFrame(frame.is_rows, start, end)
+    return RowFrame(frame.is_rows, start, end)

@@ -324,42 +324,19 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class OnConflict:
-    """ON CONFLICT [(columns)] DO NOTHING, or DO UPDATE SET column = value, … [WHERE condition].
-
-    Attributes:
-        alias: another name of the table.
-        columns: of a key; none for all keys.
-        assignments: none for `DO NOTHING`.
-    """
-
-    alias: str
-    columns: tuple[SqlName, ...]
-    assignments: tuple[exp.Expr, ...]
-    condition: exp.Expr | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO|OVERWRITE table [(columns)] query [ON CONFLICT …] [RETURNING …].
-
-    Attributes:
-        returning: the columns of the rows as they are written that are wanted.
-    """
+    """INSERT INTO|OVERWRITE table [(columns)] query."""
 
     table: SqlName
     columns: tuple[SqlName, ...]
     query: exp.Expr
     span: Span
     is_overwriting: bool = False
-    conflict: OnConflict | None = None
-    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE FROM table [AS alias] [WHERE condition] [RETURNING …].
+    """DELETE FROM table [AS alias] [WHERE condition].
 
     Attributes:
         join: a join with the source of a MERGE.
@@ -370,12 +347,11 @@ class Delete:
     condition: exp.Expr | None
     span: Span
     join: exp.Join | None = None
-    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatement:
-    """UPDATE table [AS alias] SET column = value, … [WHERE condition] [RETURNING …]."""
+    """UPDATE table [AS alias] SET column = value, … [WHERE condition]."""
 
     table: SqlName
     alias: str
@@ -383,7 +359,6 @@ class UpdateStatement:
     condition: exp.Expr | None
     span: Span
     join: exp.Join | None = None
-    returning: tuple[exp.Expr, ...] = ()
 
 
 Write = Insert | Delete | UpdateStatement

@@ -184,7 +184,8 @@ def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
 def _positive_rest(arguments: list[Expression], site: Site) -> Expression:
     """`pmod(a, b)`: the rest, moved into the range of b where it is negative."""
     rest = arithmetic("%", arguments[0], arguments[1], site)
-    again = arithmetic("%", arithmetic("+", rest, arguments[1], site), arguments[1], site)
+    whole = sized(rest, max(32, bits_of(rest))) if rest.type.is_number else rest
+    again = arithmetic("%", arithmetic("+", whole, arguments[1], site), arguments[1], site)
     if rest.type.is_decimal:
         again = to_decimal(again, rest.type.scale, rest.type.precision)
     below = call("lt", (rest, zero_of(rest.type)), BOOL, site.span)

@@ -466,6 +466,13 @@ BINARY_FUNCTIONS: dict[str, SqlFunction] = {
             "length len char_length character_length octet_length(b: binary)": "byte_count(b)",
             "left(b: binary, n: number)": "slice_bytes(b, 1, n)",
             "hex(b: binary)": "to_hex(b)",
+            "md5(b: binary)": "digest(b, 'md5')",
+            "sha sha1(b: binary)": "digest(b, 'sha1')",
+            "sha2(b: binary, bits: number)": """
+                null_if(digest(b, if(eq(bits, 0), 'sha256', eq(bits, 224), 'sha224',
+                eq(bits, 256), 'sha256', eq(bits, 384), 'sha384', eq(bits, 512), 'sha512', '')),
+                '')""",
+            "crc32(b: binary)": "parse_integer(conv(digest(b, 'crc32'), 16, 10))",
             "base64(b: binary)": "to_base64(b)",
             "lpad(b: binary, n: number)": "from_hex(lpad(to_hex(b), 2 * n, '00'))",
             "rpad(b: binary, n: number)": "from_hex(rpad(to_hex(b), 2 * n, '00'))",

@@ -321,7 +321,8 @@ def read_literal(text: ConstantValue, wanted: Type, site: Site) -> Expression:
     if value is None:
         message = f"`{written}` is not a {type_name(wanted)}."
         raise site.error("C1309", message, f"write one, as in `{EXAMPLES[wanted.logical_kind]}`")
-    return ConstantValue(value, wanted.with_null(False), text.span)
+    type_ = replace(wanted, nullable=False, bits=wanted.bits or 64)  # an integer is no INT
+    return ConstantValue(value, type_, text.span)
 
 
 def compare(functor: str, left: Expression, right: Expression, site: Site) -> Expression:

@@ -1,1 +1,0 @@
-"""Projects: a directory with `corollary.toml`."""
