@@ -204,14 +204,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Scheduling(LoadGroupScheduling):
-    """Lets one worker run all tests on Spark, and one all tests with a server.
+    """Lets one worker run all tests on Spark, one all tests with a server, and one those of a file.
 
     By the ids of tests: xdist 3.8 writes groups into `_nodeid`, which pytest 9.2 does not read
     (pytest-dev/pytest-xdist#1386), so that marks are of no effect.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((each for each in GROUPS if each in nodeid), super()._split_scope(nodeid))
+        return next((each for each in GROUPS if each in nodeid), nodeid.partition("::")[0])
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forget a test that is done: xdist counts all that it knows of after every test."""
+        nodeid = self.registered_collections[node][item_index]
+        work, scope = self.assigned_work[node], self._split_scope(nodeid)
+        del work[scope][nodeid]
+        if not work[scope]:
+            del work[scope]
+        self._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling | None:
