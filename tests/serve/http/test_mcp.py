@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
 import pytest
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 import corollary
 from corollary.database.access.principals import AccessRole
 from corollary.serve.http.mcp import PREFIX, TOOLS
 from corollary.serve.processes.local_service import LocalService
 from support.serve.threaded_server import ThreadedServer
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
 
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)
@@ -51,10 +52,13 @@ def server(
 
 @asynccontextmanager
 async def _client(server: ThreadedServer, token: str, mode: str) -> AsyncIterator[Client]:
+    from mcp.client import client as agent  # takes a second, which every collection would
+    from mcp.client.streamable_http import streamable_http_client
+
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
-        async with Client(transport, mode=mode) as client:
+        async with agent.Client(transport, mode=mode) as client:
             yield client
 
 

@@ -47,6 +47,7 @@ class Expecting:
         self.base: State = {name: set() for name in case.types if name.isidentifier()}
         start = evaluate(case.text)
         self.derived: State = {name: start[name] for name in case.derived}
+        self._lasting = start.keys() - event_predicates(parse(case.text).rules)
 
     def follow(self, operations: tuple[Operation, ...], expected: Reaction) -> tuple[State, State]:
         """Go one transaction on; return the relations before it and after it."""
@@ -62,9 +63,8 @@ class Expecting:
     @property
     def relations(self) -> State:
         """All relations but event predicates."""
-        lasting = evaluate(self.case.text).keys() - event_predicates(parse(self.case.text).rules)
         return {
-            **{name: set(rows) for name, rows in self.base.items() if name in lasting},
+            **{name: set(rows) for name, rows in self.base.items() if name in self._lasting},
             **{name: set(rows) for name, rows in self.derived.items()},
         }
 
