@@ -11,7 +11,7 @@ CASE_PACKAGES = (
     "analysis",
 )
 """The packages whose codes have a case in `tests/cases/errors`, a cure in `tests/cases/cures`."""
-CODE = re.compile(r"C(?:0[1-9]|1[0-8])\d\d")
+CODE = re.compile(r"C(?:0[1-9]|1[0-9])\d\d")
 
 
 def codes_in(*packages: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 import sys
 from pkgutil import resolve_name
 from typing import Any
@@ -32,97 +33,67 @@ def refuse_pandas() -> None:
 
 
 COMMANDS = {
-    "run": (
-        "commands.run:command",
-        "Evaluate a program once, or keep a warehouse up to date with it.",
+    "run": ("run", "Evaluate a program once, or keep a warehouse up to date with it."),
+    "plan": (
+        "plan",
+        "Show what a change of program and sources will do to a warehouse, to approve it.",
     ),
     "pipelines": (
-        "commands.pipelines:command",
+        "pipelines",
         "Run a project of Spark Declarative Pipelines, unchanged and incremental.",
     ),
-    "watch": ("commands.watch:command", "Keep a warehouse up to date continuously, with streams."),
-    "apply": ("commands.apply:command", "Change a warehouse: one transaction, all or nothing."),
-    "query": ("commands.query:command", "Answer one goal, computing only what it asks for."),
-    "sql": ("commands.query:sql", "Answer one question in SQL."),
-    "shell": ("commands.shell:command", "Ask and change a warehouse line by line."),
-    "why": ("commands.why:why", "Prove a tuple: from which tuples, by which rules."),
-    "why-not": ("commands.why:why_not", "Say what a tuple lacks, and what would make it true."),
-    "why-added": ("commands.why:why_added", "Say which changes of a commit have added a tuple."),
-    "why-removed": (
-        "commands.why:why_removed",
-        "Say which changes of a commit have removed a tuple.",
-    ),
-    "what-if": ("commands.why:what_if", "Try out the deletion of a base tuple, or its insertion."),
-    "serve": (
-        "commands.serve:command",
-        "Keep a warehouse open for many clients: over HTTP, with a page.",
-    ),
-    "log": ("commands.log:command", "List the commits of a warehouse, newest first."),
-    "changes": (
-        "commands.changes:command",
-        "Print what commits have changed, row by row: the audit feed.",
-    ),
+    "watch": ("watch", "Keep a warehouse up to date continuously, with streams."),
+    "apply": ("apply", "Change a warehouse: one transaction, all or nothing."),
+    "query": ("query", "Answer one goal, computing only what it asks for."),
+    "sql": ("query:sql", "Answer one question in SQL."),
+    "shell": ("shell", "Ask and change a warehouse line by line."),
+    "why": ("why:why", "Prove a tuple: from which tuples, by which rules."),
+    "why-not": ("why:why_not", "Say what a tuple lacks, and what would make it true."),
+    "why-added": ("why:why_added", "Say which changes of a commit have added a tuple."),
+    "why-removed": ("why:why_removed", "Say which changes of a commit have removed a tuple."),
+    "what-if": ("why:what_if", "Try out the deletion of a base tuple, or its insertion."),
+    "serve": ("serve", "Keep a warehouse open for many clients: over HTTP, with a page."),
+    "log": ("log", "List the commits of a warehouse, newest first."),
+    "changes": ("changes", "Print what commits have changed, row by row: the audit feed."),
     "export": (
-        "commands.export:command",
+        "export",
         "Write a relation of a warehouse to a file, or everything to a directory.",
     ),
-    "import": (
-        "commands.export:import_command",
-        "Make a warehouse of what `export --all` has written.",
-    ),
-    "check": (
-        "commands.check:command",
-        "Report everything that is wrong or doubtful about a program.",
-    ),
-    "test": (
-        "commands.test:command",
-        "Run tests of changes: given rows, a change, then rows and differences.",
-    ),
-    "show": ("commands.show:command", "Print a program in its normal form."),
-    "graph": ("commands.graph:command", "Draw which relation is computed from which."),
-    "explain": ("commands.explain:command", "Show how a program will be evaluated, or maintained."),
-    "trace": (
-        "commands.trace:command",
-        "Show one propagation step by step, as the tables of the papers do.",
-    ),
+    "import": ("export:import_command", "Make a warehouse of what `export --all` has written."),
+    "check": ("check", "Report everything that is wrong or doubtful about a program."),
+    "test": ("test", "Run tests of changes: given rows, a change, then rows and differences."),
+    "show": ("show", "Print a program in its normal form."),
+    "graph": ("graph", "Draw which relation is computed from which."),
+    "explain": ("explain", "Show how a program will be evaluated, or maintained."),
+    "trace": ("trace", "Show one propagation step by step, as the tables of the papers do."),
     "advise": (
-        "commands.advise.command:command",
+        "advise.command",
         "Find views that are worth storing, and rewrite queries to use them.",
     ),
-    "grant": ("commands.upkeep.grants:grant", "Let a reader see relations of a warehouse."),
-    "revoke": (
-        "commands.upkeep.grants:revoke",
-        "Let a reader not see relations of a warehouse any more.",
-    ),
-    "grants": ("commands.upkeep.grants:grants", "List who may see what of a warehouse."),
-    "token": ("commands.token:command", "Say who may ask a server of a warehouse."),
-    "status": ("commands.upkeep.status:command", "Show what a warehouse holds, and its condition."),
-    "verify": (
-        "commands.upkeep.verify:command",
-        "Check a warehouse: its files, histories, relations and tables.",
-    ),
-    "gc": (
-        "commands.upkeep.gc:command",
-        "Drop old history, dead writers, and files that nobody needs.",
-    ),
-    "backup": ("commands.upkeep.backup:backup", "Copy a warehouse while others use it."),
-    "restore": ("commands.upkeep.backup:restore", "Make a warehouse of a backup."),
+    "grant": ("upkeep.grants:grant", "Let a reader see relations of a warehouse."),
+    "revoke": ("upkeep.grants:revoke", "Let a reader not see relations of a warehouse any more."),
+    "grants": ("upkeep.grants:grants", "List who may see what of a warehouse."),
+    "token": ("token", "Say who may ask a server of a warehouse."),
+    "status": ("upkeep.status", "Show what a warehouse holds, and its condition."),
+    "verify": ("upkeep.verify", "Check a warehouse: its files, histories, relations and tables."),
+    "gc": ("upkeep.gc", "Drop old history, dead writers, and files that nobody needs."),
+    "backup": ("upkeep.backup:backup", "Copy a warehouse while others use it."),
+    "restore": ("upkeep.backup:restore", "Make a warehouse of a backup."),
     "upgrade": (
-        "commands.upkeep.upgrade:command",
+        "upkeep.upgrade",
         "Bring a warehouse of an earlier version to the format of this one.",
     ),
-    "alter": (
-        "commands.upkeep.alter:command",
-        "Add, rename or drop columns of a base relation, keeping the data.",
+    "alter": ("upkeep.alter", "Add, rename or drop columns of a base relation, keeping the data."),
+    "erase": ("upkeep.erase", "Remove tuples from the data and from history."),
+    "init": (
+        "init",
+        "Write a small project that works: program, data, tests, corollary.toml.",
     ),
-    "erase": ("commands.upkeep.erase:command", "Remove tuples from the data and from history."),
-    "documents": (
-        "commands.documents:command",
-        "Match tree patterns against documents that streams write into.",
-    ),
-    "demo": ("commands.demo:command", "Run the bundled example from end to end."),
+    "documents": ("documents", "Match tree patterns against documents that streams write into."),
+    "demo": ("demo", "Run the bundled example from end to end."),
 }
-"""Where each command is in this package, and its line in the help, in the order for newcomers."""
+"""The module of each command in `commands`, with its name if that is not `command`; and its line in
+the help, in the order for newcomers."""
 
 
 GARBAGE_MIN_OBJECTS = 250_000
@@ -140,8 +111,13 @@ class LazyGroup(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        command = resolve_name(f"{__package__}.{COMMANDS[cmd_name][0]}")
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = resolve_name(f"{__package__}.commands.{module}:{name or 'command'}")
         assert isinstance(command, click.Command)
+        from corollary.cli.parameters import environment_option, has_project
+
+        if has_project(command) and not any(each.name == "environment" for each in command.params):
+            command.params.append(environment_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -159,7 +135,20 @@ class LazyGroup(click.Group):
             close = get_close_matches(args[0], COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"No such command '{args[0]}'.{hint}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None and _may_have_project(rest):
+            from corollary.cli.project.with_project import add_project
+
+            rest = add_project(ctx, name, command, rest)
+        return name, command, rest
+
+
+def _may_have_project(args: list[str]) -> bool:
+    """Whether this directory is a project, or an environment of one is asked for."""
+    from corollary.cli.parameters import ENVIRONMENT_VARIABLE, PROJECT_FILE
+
+    is_asked = any(each.startswith("--environment") for each in args)
+    return is_asked or ENVIRONMENT_VARIABLE in os.environ or os.path.lexists(PROJECT_FILE)
 
 
 @click.group(

@@ -22,6 +22,11 @@ COUNT = click.IntRange(min=0)
 POSITIVE = click.IntRange(min=1)
 FLAG: Any = ((), {"is_flag": True})
 
+PROJECT_FILE = "corollary.toml"
+ENVIRONMENT_VARIABLE = "COROLLARY_ENVIRONMENT"
+TAKEN_PLACES = ("warehouse", "places")
+"""What a first argument is called that the warehouse of a project can take the place of."""
+
 Pair = tuple[str, str]
 
 programs = click.argument(
@@ -63,6 +68,24 @@ def given_functors() -> tuple[str, ...]:
     context = click.get_current_context(silent=True)
     given: tuple[str, ...] = () if context is None else context.meta.get(_FUNCTORS, ())
     return given
+
+
+def environment_option() -> click.Option:
+    """Return the option that chooses an environment of the project."""
+    return click.Option(
+        ["--environment"],
+        metavar="NAME",
+        envvar=ENVIRONMENT_VARIABLE,
+        expose_value=False,
+        help=f"Take the settings of this environment of {PROJECT_FILE}.",
+    )
+
+
+def has_project(command: click.Command) -> bool:
+    """Whether a project can say something about a command."""
+    first = next((each for each in command.params if isinstance(each, click.Argument)), None)
+    is_first = first is not None and first.name in (*TAKEN_PLACES, "programs")
+    return is_first or any(each.name == "programs" for each in command.params)
 
 
 def place(text: str | Path) -> "Place":

@@ -143,7 +143,7 @@ def _unserved(ctx: click.Context) -> Iterator[str]:
         is_setting = source is ParameterSource.ENVIRONMENT and each.name in IGNORED_SETTINGS
         is_limit = each.name == "limit_seconds" and ctx.info_name not in PROOF_COMMANDS
         is_served = each.name in SERVED_OPTIONS and not is_limit
-        if not is_served and not is_setting and each.name != "server":
+        if not is_served and not is_setting and each.name not in {"server", "environment"}:
             yield each.opts[-1]
 
 

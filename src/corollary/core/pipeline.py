@@ -2,16 +2,7 @@
 
 from typing import assert_never
 
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Expression,
-    Origin,
-    Slot,
-    Variable,
-    variable_names,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.core.states import State
 from corollary.data_class import dataclass
 
@@ -60,7 +51,7 @@ class Probe:
     """
 
     source: Reference
-    slots: tuple[Slot, ...]
+    slots: tuple[logic.Slot, ...]
     bound: tuple[int, ...]
     extreme: Extreme | None = None
 
@@ -75,7 +66,7 @@ class AntiProbe:
     """Keep the rows whose fully bound tuple is not in the source (an anti-join)."""
 
     source: Reference
-    slots: tuple[Slot, ...]
+    slots: tuple[logic.Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +77,8 @@ class Compute:
     are false), unless `accepts_null`, which is so for an expression in a head.
     """
 
-    variable: Variable
-    expression: Expression
+    variable: logic.Variable
+    expression: logic.Expression
     accepts_null: bool = False
 
 
@@ -95,7 +86,7 @@ class Compute:
 class Filter:
     """Keep the rows for which the condition is true."""
 
-    condition: Condition
+    condition: logic.Condition
 
 
 Stage = Probe | AntiProbe | Compute | Filter
@@ -115,12 +106,17 @@ class Pipeline:
     """
 
     stages: tuple[Stage, ...]
-    head: tuple[Variable | Constant, ...]
-    origin: Origin
+    head: tuple[logic.Variable | logic.Constant, ...]
+    origin: logic.Origin
     judge: tuple[Stage, ...] = ()
     is_lenient: bool = False
     is_bag: bool = False
     is_deferred: bool = False
+
+    @property
+    def first_source(self) -> Reference | None:
+        """The source of the first probe, if there is one."""
+        return next((each.source for each in self.stages if isinstance(each, Probe)), None)
 
     @property
     def adornments(self) -> tuple[str, ...]:
@@ -137,7 +133,7 @@ def names_needed(stage: Stage) -> set[str]:
     if not isinstance(stage, Probe):
         return names_read(stage)
     slots = (stage.slots[column] for column in stage.bound)
-    return {slot.name for slot in slots if isinstance(slot, Variable)}
+    return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
 
 
 def names_read(stage: Stage) -> set[str]:
@@ -148,10 +144,10 @@ def names_read(stage: Stage) -> set[str]:
     """
     match stage:
         case Probe(slots=slots) | AntiProbe(slots=slots):
-            return {slot.name for slot in slots if isinstance(slot, Variable)}
+            return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
         case Filter(condition=condition):
-            return variable_names(condition)
+            return logic.variable_names(condition)
         case Compute(expression=expression):
-            return {variable.name for variable in variables_of(expression)}
+            return {variable.name for variable in logic.variables_of(expression)}
         case _:
             assert_never(stage)

@@ -12,14 +12,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from corollary.core import logic, syntax
-from corollary.core.functors.conversions import (
-    BITS_OF_SINGLE,
-    CAST,
-    CHECKED_SUM,
-    SAME_BITS,
-    SINGLE,
-    SINGLE_OF_BITS,
-)
+from corollary.core.functors import conversions
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.lambdas import SIGN as LAMBDA_SIGN
 from corollary.core.functors.lambdas import parameters_of
@@ -45,9 +38,9 @@ _STRING = str.maketrans({**_CONTROL, '"': '\\"'})
 _QUOTED = str.maketrans({**_CONTROL, "`": "\\`"})
 _PRIMARY = 100
 _CASTS: dict[str, str] = {
-    **{name: str(kind) for kind, name in SAME_BITS.items()},
-    SINGLE_OF_BITS: str(Kind.FLOAT),
-    BITS_OF_SINGLE: str(Kind.NUMBER),
+    **{name: str(kind) for kind, name in conversions.SAME_BITS.items()},
+    conversions.SINGLE_OF_BITS: str(Kind.FLOAT),
+    conversions.BITS_OF_SINGLE: str(Kind.NUMBER),
 }
 
 
@@ -290,7 +283,7 @@ def _print(term: logic.Term, inside: tuple[str, ...]) -> str:
 
 
 def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...]) -> str:
-    if name in (CHECKED_SUM, SINGLE):
+    if name in (conversions.CHECKED_SUM, conversions.SINGLE):
         return texts[0]
     if name.startswith(LAMBDA_SIGN):
         names = [f"{LAMBDA_SIGN}{print_word(each)}" for each in parameters_of(name)]
@@ -301,7 +294,7 @@ def _functor(name: str, arguments: tuple[logic.Term, ...], texts: tuple[str, ...
         return name
     if name in (RECORD_OF, FIELD_OF, BRANCH_OF):
         return _record_functor(name, arguments, texts)
-    if name == CAST and isinstance(arguments[1], logic.Constant):
+    if name == conversions.CAST and isinstance(arguments[1], logic.Constant):
         return f"as({texts[0]}, {print_relation(str(arguments[1].value))})"
     if name in _CASTS:
         return f"as({texts[0]}, {_CASTS[name]})"

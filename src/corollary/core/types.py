@@ -245,6 +245,18 @@ Domain = tuple[Kind, int]
 """A kind and the scale of its decimals."""
 
 
+class _IsKind:
+    """Whether the values of a type, null apart, are of a kind."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+
+    def __get__(self, type_: "Type", _owner: object = None) -> bool:
+        return (type_.logical or type_.kind) is self._kind
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A primitive type, whether null is a value of it, and the digits of a decimal.
@@ -279,6 +291,23 @@ class Type:
     logical: Kind | None = field(default=None, repr=False)
     bits: int = field(default=0, compare=False, repr=False)
     members: "tuple[tuple[str, Type], ...]" = field(default=(), repr=False)
+
+    is_symbol = _IsKind(Kind.SYMBOL)
+    is_number = _IsKind(Kind.NUMBER)
+    is_unsigned = _IsKind(Kind.UNSIGNED)
+    is_float = _IsKind(Kind.FLOAT)
+    is_float32 = _IsKind(Kind.FLOAT32)
+    is_decimal = _IsKind(Kind.DECIMAL)
+    is_bool = _IsKind(Kind.BOOL)
+    is_date = _IsKind(Kind.DATE)
+    is_timestamp = _IsKind(Kind.TIMESTAMP)
+    is_timestamp_ntz = _IsKind(Kind.TIMESTAMP_NTZ)
+    is_binary = _IsKind(Kind.BINARY)
+    is_months = _IsKind(Kind.MONTHS)
+    is_time_of_day = _IsKind(Kind.TIME_OF_DAY)
+    is_array = _IsKind(Kind.ARRAY)
+    is_struct = _IsKind(Kind.STRUCT)
+    is_map = _IsKind(Kind.MAP)
 
     def __post_init__(self) -> None:
         stored = TYPE_SPECS[self.kind].stored
@@ -377,94 +406,14 @@ class Type:
         return [*words, *([name, each.as_json] for name, each in self.members)]
 
     @property
-    def is_symbol(self) -> bool:
-        """Whether it is `symbol`, null or not."""
-        return self.logical_kind is Kind.SYMBOL
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it is `number`, null or not."""
-        return self.logical_kind is Kind.NUMBER
-
-    @property
-    def is_unsigned(self) -> bool:
-        """Whether it is `unsigned`, null or not."""
-        return self.logical_kind is Kind.UNSIGNED
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is `float`, null or not."""
-        return self.logical_kind is Kind.FLOAT
-
-    @property
-    def is_float32(self) -> bool:
-        """Whether it is `float32`, null or not."""
-        return self.logical is Kind.FLOAT32
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether it is `decimal`, null or not."""
-        return self.logical_kind is Kind.DECIMAL
-
-    @property
-    def is_bool(self) -> bool:
-        """Whether it is `bool`, null or not."""
-        return self.logical_kind is Kind.BOOL
-
-    @property
-    def is_date(self) -> bool:
-        """Whether it is `date`, null or not."""
-        return self.logical_kind is Kind.DATE
-
-    @property
-    def is_timestamp(self) -> bool:
-        """Whether it is `timestamp`, null or not."""
-        return self.logical_kind is Kind.TIMESTAMP
-
-    @property
-    def is_timestamp_ntz(self) -> bool:
-        """Whether it is `timestamp_ntz`, null or not."""
-        return self.logical is Kind.TIMESTAMP_NTZ
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether it is `binary`, null or not."""
-        return self.logical is Kind.BINARY
-
-    @property
     def is_interval(self) -> bool:
         """Whether it is `duration` or `months`, null or not."""
         return self.logical in INTERVAL_FIELDS
 
     @property
-    def is_months(self) -> bool:
-        """Whether it is `months`, null or not."""
-        return self.logical is Kind.MONTHS
-
-    @property
-    def is_time_of_day(self) -> bool:
-        """Whether it is `time_of_day`, null or not."""
-        return self.logical is Kind.TIME_OF_DAY
-
-    @property
     def has_digits(self) -> bool:
         """Whether numbers belong to its name: those of a decimal, or what says fields."""
         return self.is_decimal or (self.is_interval and self.precision > 0)
-
-    @property
-    def is_array(self) -> bool:
-        """Whether it is an array, null or not."""
-        return self.logical is Kind.ARRAY
-
-    @property
-    def is_struct(self) -> bool:
-        """Whether it is a struct, null or not."""
-        return self.logical is Kind.STRUCT
-
-    @property
-    def is_map(self) -> bool:
-        """Whether it is a map, null or not."""
-        return self.logical is Kind.MAP
 
     @property
     def has_maps(self) -> bool:

@@ -57,6 +57,7 @@ class Transaction:
         published: the tables that show the commit, if publishing was asked for.
         next_program: the program that is in force after it, or would be.
         plan: what happens to relations, and why, if the program changes or in a dry run.
+        returned: what `RETURNING` of the statement gives that has made it.
         is_repeated: whether an earlier transaction of the same idempotency key did all this. Such
             a transaction does nothing, whatever is asked of it.
     """
@@ -69,6 +70,7 @@ class Transaction:
         self._request = request or TransactionRequest(state.author)
         self._is_open = True
         self._is_done = False
+        self.returned: pa.Table | None = None
         replay = self._request.find_replay(store)
         self._report(CommitOutcome() if replay is None else CommitOutcome.of_replay(replay))
 

@@ -44,10 +44,6 @@ def read_time(at: Time, nodes: DocumentTree | None = None) -> float:
 class DocumentTimes:
     """What is stored of the times of a document, as far as views ask for it.
 
-    Args:
-        nodes: the document.
-        collection: where it is stored.
-
     Attributes:
         is_stored: whether it is stored when nodes came.
     """
@@ -115,12 +111,7 @@ class DocumentTimes:
         nodes.time, nodes.clock = time, clock
 
     def restore(self, arrivals: Mapping[str, Iterable[int]], time: str) -> None:
-        """Note when nodes of a document that has just been read came, and what time it is.
-
-        Args:
-            arrivals: for each time the positions of nodes.
-            time: the time that it is.
-        """
+        """Note when nodes, by position, of a document just read came, and what time it is."""
         nodes, batch = self._nodes, WriteBatch()
         numbers = [each.number for each in nodes.initial]
         restored = {

@@ -112,13 +112,7 @@ def numbers_of(labels: Iterable[str]) -> list[tuple[str, float]]:
 def facts_of(
     nodes: Iterable[StoredNode], functions: Mapping[str, int], *, has_times: bool
 ) -> dict[str, Rows]:
-    """Return nodes as rows of the base relations.
-
-    Args:
-        nodes: the nodes.
-        functions: the numbers of functions by name.
-        has_times: whether it is stored when nodes came.
-    """
+    """Return nodes as rows of the base relations."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for number, parent, label, kind, arrival in nodes:
         if has_times:

@@ -469,13 +469,7 @@ class ActiveDocument:
         return function.is_live or name in coming
 
     def _read_update(self, name: str, data: Data, coming: set[str]) -> Forest | None:
-        """Return the trees that a function brings, if it may; None if they are ignored.
-
-        Args:
-            name: the function.
-            data: what it brings.
-            coming: the functions that earlier updates of the batch call.
-        """
+        """Return the trees that a function brings, if it may; None if they are ignored."""
         if name not in self.functions and name in coming:
             return self._read(name, data)
         if not self._is_known(name) or not self._accepts(name, coming):

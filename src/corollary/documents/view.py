@@ -85,7 +85,7 @@ class View:
         completed = self._complete()
         if self.question.sure_rows or (completed is not None and completed.is_true):
             return 1
-        return 0.5 if self._possible_rows() else 0
+        return 0.5 if self._found().possible else 0
 
     @property
     def is_open(self) -> bool:
@@ -107,7 +107,7 @@ class View:
             reduce: `general` leaves the most general ones, which stand for every future answer;
                 `specific` the most specific ones.
         """
-        found = self._possible_rows() - self._sure_rows()
+        found = self._found().possible - self._sure_rows()
         match reduce:
             case None:
                 return frozenset(map(decode_row, found))
@@ -121,7 +121,7 @@ class View:
     @property
     def minimal(self) -> Answers:
         """The most general of all answers, sure or possible."""
-        return self._order(self._sure_rows() | self._possible_rows()).most_general()
+        return self._order(self._sure_rows() | self._found().possible).most_general()
 
     @property
     def is_exact(self) -> bool:
@@ -129,28 +129,17 @@ class View:
 
         With a document type, some of them may be sure, too.
         """
-        completed = self._complete()
-        if completed is not None:
-            return completed.is_exact
-        self._possible_rows()
-        return self._refinement is None or self._refinement.is_exact
+        return self._found().is_exact
 
     @property
     def bound_reason(self) -> str:
         """Why `possible` is only an upper bound; empty if it is exact."""
-        completed = self._complete()
-        if completed is not None:
-            return completed.reason
-        return "" if self.is_exact or self._refinement is None else self._refinement.reason
+        return self._found().reason
 
     @property
     def work(self) -> WorkUsed | None:
         """What the search for the answers took; None if the rules were enough."""
-        completed = self._complete()
-        if completed is not None:
-            return completed.work
-        self._possible_rows()
-        return None if self._refinement is None else self._refinement.work
+        return self._found().work
 
     def useful(self, *, exact: bool = True) -> frozenset[str]:
         """Return the functions whose data can still change an answer.
@@ -255,14 +244,11 @@ class View:
         labels = map(encode_label, single_answer.labels_that_matter(self.question))
         return AnswerOrder(rows, self.question.shape, [*labels])
 
-    def _possible_rows(self) -> set[EncodedRow]:
-        """Return the answers that are possible, sure ones included, encoded as in relations."""
+    def _found(self) -> CompletedAnswers | single_answer.Refinement:
+        """Return the answers that are possible, on completions if the document has a type."""
         completed = self._complete()
         if completed is not None:
-            return set(completed.possible)
-        bound = self.question.possible_rows
-        if not bound or single_answer.is_exact(self.question):
-            return bound
+            return completed
         if self._refinement is None:
             self._refinement = single_answer.refine(self.question, self.limits)
-        return set(self._refinement.answers)
+        return self._refinement

@@ -8,18 +8,7 @@ has two: the head has all its variables.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corollary.core import plans
-from corollary.core.logic import (
-    NO_RULE,
-    Aggregation,
-    AnyAggregation,
-    Condition,
-    Constant,
-    Literal,
-    Rule,
-    Windowing,
-    head_arguments,
-)
+from corollary.core import logic, plans
 from corollary.core.pipeline import Reference
 from corollary.core.states import State
 from corollary.core.types import NUMBER, Type
@@ -30,12 +19,12 @@ from corollary.maintain.payload import Part, Payload, declare_parts, totals_rela
 from corollary.maintain.sip import Goal
 
 
-def difference_relation(aggregation: Aggregation, draft: Draft) -> str:
+def difference_relation(aggregation: logic.Aggregation, draft: Draft) -> str:
     """Return δ: the keys, the terms (a count has none), and the number of assignments."""
     return _weighted_relation(aggregation, draft, "difference")
 
 
-def _weighted_relation(aggregation: Aggregation, draft: Draft, role: str) -> str:
+def _weighted_relation(aggregation: logic.Aggregation, draft: Draft, role: str) -> str:
     """Return a relation of keys, terms and the number of assignments."""
     name = plans.working_relation(aggregation.relation, role)
     row = draft.types[aggregation.body]
@@ -43,17 +32,17 @@ def _weighted_relation(aggregation: Aggregation, draft: Draft, role: str) -> str
     return name
 
 
-def _project(aggregation: Aggregation, row: tuple[Type, ...]) -> tuple[Type, ...]:
+def _project(aggregation: logic.Aggregation, row: tuple[Type, ...]) -> tuple[Type, ...]:
     return tuple(row[at] for at in (*aggregation.groups, *aggregation.values))
 
 
-def assignment_head(aggregation: Aggregation, row: exact.Head, weight: int) -> exact.Head:
+def assignment_head(aggregation: logic.Aggregation, row: exact.Head, weight: int) -> exact.Head:
     """Return the keys and the terms of a row of the body, and a weight."""
     chosen = (row[at] for at in (*aggregation.groups, *aggregation.values))
-    return (*chosen, Constant(weight, NUMBER))
+    return (*chosen, logic.Constant(weight, NUMBER))
 
 
-def weighted_aggregation(aggregation: Aggregation, body: str) -> Aggregation:
+def weighted_aggregation(aggregation: logic.Aggregation, body: str) -> logic.Aggregation:
     """Return an aggregation over a relation of keys, terms and numbers instead of its body."""
     length = len(aggregation.groups)
     places = {at: place for place, at in enumerate(aggregation.values, length)}
@@ -70,14 +59,14 @@ def weighted_aggregation(aggregation: Aggregation, body: str) -> Aggregation:
     )
 
 
-def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]:
+def difference_steps(aggregation: logic.Aggregation, draft: Draft) -> list[plans.Step]:
     """Return the steps that derive δ, each changed assignment once."""
     update, body = draft.update, aggregation.body
     target = difference_relation(aggregation, draft)
     if update.new.relations[body].is_inlined:
 
-        def make_head(rule: Rule, weight: int) -> exact.Head:
-            return assignment_head(aggregation, head_arguments(rule), weight)
+        def make_head(rule: logic.Rule, weight: int) -> exact.Head:
+            return assignment_head(aggregation, logic.head_arguments(rule), weight)
 
         steps, bodies = exact.differences(body, draft, make_head)
         judged = exact.judge_added(body, draft)
@@ -85,7 +74,7 @@ def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]
     row = draft.variables(body)
     bodies = []
     for sign in sorted(update.signs_of(body)):
-        goal = Goal(Literal(body, row), draft.changes_of(body, sign))
+        goal = Goal(logic.Literal(body, row), draft.changes_of(body, sign))
         head = assignment_head(aggregation, row, 1 if sign is State.ADDED else -1)
         bodies.append(Body(head, (goal,), (), aggregation.origin, goal, is_bag=True))
     return draft.derive(target, bodies, reduce=plans.Reduce.SUM)
@@ -95,7 +84,7 @@ def difference_steps(aggregation: Aggregation, draft: Draft) -> list[plans.Step]
 
 
 def evaluate(
-    aggregation: AnyAggregation, draft: Draft, state: State, payload: Payload | None
+    aggregation: logic.AnyAggregation, draft: Draft, state: State, payload: Payload | None
 ) -> tuple[list[plans.Step], dict[str, str]]:
     """Return the steps that aggregate the body in a state, and the relations with the results.
 
@@ -103,7 +92,7 @@ def evaluate(
     """
     name = aggregation.relation
     target = draft.working_relation(name, "next")
-    if isinstance(aggregation, Windowing):
+    if isinstance(aggregation, logic.Windowing):
         steps, source = _read_body(aggregation, draft, state)
         return [*steps, plans.Window(target, aggregation, source)], {name: target}
     parts = declare_parts(draft, aggregation)
@@ -141,7 +130,7 @@ def evaluate(
 
 
 def _evaluate_parts(
-    aggregation: Aggregation,
+    aggregation: logic.Aggregation,
     parts: Sequence[Part],
     draft: Draft,
     state: State,
@@ -192,11 +181,11 @@ def _evaluate_parts(
         accumulators = tuple(aggregation.accumulators[at] for at in others)
         steps.append(plans.Aggregate(rest, replace(aggregation, accumulators=accumulators), source))
         goals.append(working_goal(rest, tuple(row[at] for at in columns)))
-    return [*steps, *draft.derive(target, [Body(row, tuple(goals), (), NO_RULE)])], results
+    return [*steps, *draft.derive(target, [Body(row, tuple(goals), (), logic.NO_RULE)])], results
 
 
 def _weighted_bodies(
-    aggregation: Aggregation, draft: Draft, state: State, source: Reference
+    aggregation: logic.Aggregation, draft: Draft, state: State, source: Reference
 ) -> list[Body]:
     """Return the bodies of all assignments in a state, each with the weight 1.
 
@@ -208,17 +197,19 @@ def _weighted_bodies(
         source = _rows_reference(body)
     elif program.relations[body].is_inlined:
         return [
-            exact.whole_body(rule, state, assignment_head(aggregation, head_arguments(rule), 1))
+            exact.whole_body(
+                rule, state, assignment_head(aggregation, logic.head_arguments(rule), 1)
+            )
             for rule in draft.update.rules_of(body, state)
         ]
     row = draft.variables(body)
-    goal = Goal(Literal(source.relation, row), source)
+    goal = Goal(logic.Literal(source.relation, row), source)
     head = assignment_head(aggregation, row, 1)
     return [Body(head, (goal,), (), aggregation.origin, is_bag=True)]
 
 
 def _read_body(
-    aggregation: AnyAggregation, draft: Draft, state: State
+    aggregation: logic.AnyAggregation, draft: Draft, state: State
 ) -> tuple[list[plans.Step], Reference]:
     """Return where all assignments are in a state, and the steps that derive them, if necessary."""
     name = aggregation.body
@@ -233,7 +224,7 @@ def _read_body(
         return derive_rows(name, rows.relation, draft, state), rows
     draft.types[rows.relation] = draft.types[name]
     slots = draft.variables(name)
-    goal = Goal(Literal(name, slots), source)
+    goal = Goal(logic.Literal(name, slots), source)
     return draft.derive(rows.relation, [Body(slots, (goal,), (), aggregation.origin)]), rows
 
 
@@ -277,5 +268,5 @@ def _values(draft: Draft, every: str, target: str, *, with_null: bool) -> list[p
         return [draft.copy(target, Reference(every))]
     columns = draft.variables(every)
     lead = working_goal(every, columns)
-    present = Condition("=", columns[-2], columns[-2])
-    return draft.derive(target, [Body(columns, (lead,), (present,), NO_RULE, lead)])
+    present = logic.Condition("=", columns[-2], columns[-2])
+    return draft.derive(target, [Body(columns, (lead,), (present,), logic.NO_RULE, lead)])

@@ -67,15 +67,7 @@ def find_groups(
     allowance: Allowance,
     most: int,
 ) -> dict[Row, GroupRows]:
-    """Return the rows of some groups.
-
-    Args:
-        asked: the state.
-        aggregation: the aggregate.
-        groups: tuples of its relation, keys and value.
-        allowance: what is left of the limits.
-        most: the maximum number of rows to show of a group.
-    """
+    """Return the rows of some groups."""
     body = asked.program.relations[aggregation.body]
     keys = tuple(body.types[at] for at in aggregation.groups)
     row = tuple(Variable(f"_{at}", type_) for at, type_ in enumerate(body.types))

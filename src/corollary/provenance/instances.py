@@ -204,7 +204,11 @@ class InstanceFinder:
     def _find(
         self, relation: str, wanted: Mapping[int, Wanted], allowance: Allowance
     ) -> dict[int, Found]:
-        queries = self._open(relation, "instances", self._instance_queries)
+        queries = self._open(
+            relation,
+            "instances",
+            lambda name, draft: [self._query(each, draft) for each in self._rules(name)],
+        )
         rows = {number: each.fact[1] for number, each in wanted.items()}
         tables = queries.run(rows, allowance)
         readers = [self._rules(relation)[at] for at in tables]
@@ -236,9 +240,6 @@ class InstanceFinder:
         rank = Variable("•rank", NUMBER)
         beside = Literal(rank_relation(draft, relation), (*held.wanted, rank))
         return [held, RuleQuery(held.wanted, (self.asked.goal(beside),), (rank,))]
-
-    def _instance_queries(self, relation: str, draft: Draft) -> list[RuleQuery]:
-        return [self._query(reader, draft) for reader in self._rules(relation)]
 
     def _query(self, reader: RuleReader, draft: Draft) -> RuleQuery:
         """Return the query for the instances of a rule; premises are read with their ranks.

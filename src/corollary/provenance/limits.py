@@ -116,11 +116,6 @@ class Allowance:
     def run(self, engine: Engine, plan: Plan, limits: Limits) -> None:
         """Run a plan, within what is left.
 
-        Args:
-            engine: the engine.
-            plan: the plan.
-            limits: of the database, which hold as well.
-
         Raises:
             WorkLimitError: the work is over.
             LimitError: a limit of the database was hit.

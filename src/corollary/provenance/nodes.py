@@ -1,7 +1,7 @@
 """What answers are made of: nodes, rules, cuts, attempts, changes, each with its JSON."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -12,6 +12,20 @@ from corollary.data_class import dataclass
 
 Row = tuple[Value, ...]
 """A tuple as Python values."""
+
+
+def fields_to_json(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return fields of a record as JSON, by their names; all of them if none are given."""
+    every = (each.name for each in fields(record)) if names is None else names
+    return {name: _to_json(getattr(record, name)) for name in every}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(map(_to_json, value))
+    if isinstance(value, StrEnum):
+        return str(value)
+    return value.to_json() if hasattr(value, "to_json") else value
 
 
 class ProofKind(StrEnum):
@@ -65,7 +79,7 @@ class FactOrigin:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {"part": self.part, "file": self.file, "line": self.line, "commit": self.commit}
+        return fields_to_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class ProofRule:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {"text": self.text, "file": self.file, "line": self.line}
+        return fields_to_json(self, ("text", "file", "line"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +117,7 @@ class ProofCut:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "node": self.node,
-            "reason": str(self.reason),
-            "shown": self.shown,
-            "total": self.total,
-        }
+        return fields_to_json(self, ("node", "reason", "shown", "total"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +170,7 @@ class FailingLiteral:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {"literal": self.literal, "kind": self.kind, "node": self.node}
+        return fields_to_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +248,10 @@ class InsertionSets:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        sets = [[change.to_json() for change in each] for each in self.sets]
-        return {"sets": sets, "size": self.size, "complete": self.complete}
+        return fields_to_json(self)
+
+
+_UNSAID = (None, "", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,30 +297,14 @@ class ProofNode:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        found: dict[str, Any] = {
-            "id": self.id,
-            "kind": str(self.kind),
-            "relation": self.relation,
-            "row": row_to_json(self.row, self.types),
-            "height": self.height,
-            "rule": self.rule,
-            "premises": list(self.premises),
-            "notes": list(self.notes),
-            "sources": [each.to_json() for each in self.sources],
-            "text": self.text,
-        }
-        if self.alternative is not None:
-            found["alternative"] = self.alternative
-        if self.aggregate is not None:
-            found["aggregate"] = self.aggregate.to_json()
-        if self.copies is not None:
-            found["copies"] = self.copies
-        if self.now is not None:
-            found["now"] = row_to_json(self.now, self.types)
-        if self.sign:
-            found["sign"] = self.sign
-        if self.attempts:
-            found["attempts"] = [each.to_json() for each in self.attempts]
+        whole = ("height", "rule", "premises", "notes", "sources", "text")
+        partial = ("alternative", "aggregate", "copies", "now", "sign", "attempts")
+        found = fields_to_json(self, ("id", "kind", "relation", "row", *whole))
+        found |= fields_to_json(
+            self, [each for each in partial if getattr(self, each) not in _UNSAID]
+        )
+        for name in {"row", "now"} & found.keys():
+            found[name] = row_to_json(getattr(self, name), self.types)
         return found
 
 

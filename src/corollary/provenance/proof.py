@@ -17,6 +17,7 @@ from corollary.provenance.nodes import (
     ProofKind,
     ProofNode,
     ProofRule,
+    fields_to_json,
     rules_to_json,
 )
 from corollary.provenance.render.svg import absence_as_svg, proof_as_html, proof_as_svg
@@ -29,10 +30,6 @@ from corollary.provenance.render.text import (
     insertion_lines,
     tree_lines,
 )
-
-
-def _work_to_json(work: WorkUsed | None) -> dict[str, int] | None:
-    return None if work is None else work.to_json()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,24 +82,11 @@ class Proof:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        found: dict[str, Any] = {
-            "goal": self.goal,
-            "commit": self.commit,
-            "holds": self.holds,
-            "height": self.height,
-            "height_at_least": self.height_at_least,
-            "minimal": self.minimal,
-            "canonical": self.canonical,
-            "size": self.size,
-            "nodes": [each.to_json() for each in self.nodes],
-            "rules": rules_to_json(self.rules.values()),
-            "cuts": [each.to_json() for each in self.cuts],
-        }
-        found["work"] = _work_to_json(self.work)
-        if self.answers is not None:
-            found["answers"] = self.answers
-            found["others"] = [each.to_json() for each in self.others]
-        return found
+        claims = ("holds", "height", "height_at_least", "minimal", "canonical", "size")
+        shown = ("nodes", "rules", "cuts", "work")
+        several = () if self.answers is None else ("answers", "others")
+        found = fields_to_json(self, ("goal", "commit", *claims, *shown, *several))
+        return {**found, "rules": rules_to_json(self.rules.values())}
 
     def to_text(self, depth: int | None = None) -> str:
         """Return it as text: a line for each tuple and note.
@@ -191,18 +175,10 @@ class Absence:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "goal": self.goal,
-            "commit": self.commit,
-            "holds": False,
-            "covered_by": self.covered_by,
-            "attempts": [each.to_json() for each in self.attempts],
-            "insertions": None if self.insertions is None else self.insertions.to_json(),
-            "nodes": [each.to_json() for each in self.nodes],
-            "rules": rules_to_json(self.rules.values()),
-            "cuts": [each.to_json() for each in self.cuts],
-            "work": _work_to_json(self.work),
-        }
+        names = ("covered_by", "attempts", "insertions", "nodes", "rules", "cuts", "work")
+        found = {**fields_to_json(self, ("goal", "commit")), "holds": False}
+        found |= fields_to_json(self, names)
+        return {**found, "rules": rules_to_json(self.rules.values())}
 
     def to_text(self, depth: int | None = None) -> str:
         """Return it as text: the nearest attempts of each rule, and what would help.
@@ -269,17 +245,7 @@ class ChangeExplanation:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "goal": self.goal,
-            "commit": self.commit,
-            "sign": self.sign,
-            "cause": [each.to_json() for each in self.cause],
-            "smallest": self.smallest,
-            "before": self.before.to_json(),
-            "after": self.after.to_json(),
-            "cuts": [each.to_json() for each in self.cuts],
-            "work": _work_to_json(self.work),
-        }
+        return fields_to_json(self)
 
     def to_text(self, depth: int | None = None) -> str:
         """Return it as text: the cause, then the states before and after the commit.

@@ -64,12 +64,7 @@ class ProofBuilder:
         self._allowance = allowance
 
     def prove(self, fact: Fact, rank: int | None) -> FoundProof:
-        """Return a proof of a tuple that is there.
-
-        Args:
-            fact: the tuple.
-            rank: its rank, if it has one.
-        """
+        """Return a proof of a tuple that is there."""
         graph = self.graph
         root = graph.number(fact, rank)
         if self._can_descend(fact[0]):

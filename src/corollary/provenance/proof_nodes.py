@@ -19,7 +19,7 @@ from corollary.provenance.nodes import (
     Row,
 )
 from corollary.provenance.proof_graph import INFINITE, KnownInstance, ProofGraph
-from corollary.provenance.wording import Bindings, Wording, condition_node, substitute
+from corollary.provenance.wording import Bindings, Wording, condition_node, partial_row
 
 NodeKey = tuple[object, ...]
 """What a node is about: nodes of equal keys are one."""
@@ -215,7 +215,7 @@ class ProofDrawing:
             if literal.relation in self.finder.steps.aggregates and not literal.negated:
                 bindings = self.bindings(known) if bindings is None else bindings
                 for each in self.wording.single_values(literal):
-                    yield literal.relation, _row(each, bindings)
+                    yield literal.relation, partial_row(each, bindings)
 
     def bindings(self, known: KnownInstance) -> Bindings:
         """Return the values of the variables of an instance."""
@@ -227,7 +227,7 @@ class ProofDrawing:
         """Return the note of a negated literal; `_` is any value, and null in its row."""
         wording = self.wording
         text = wording.literal_text(literal, bindings)
-        relation, row = literal.relation, _row(literal, bindings)
+        relation, row = literal.relation, partial_row(literal, bindings)
         projection = wording.projections.get(relation)
         if projection is not None:
             relation = projection.relation
@@ -235,10 +235,10 @@ class ProofDrawing:
             arity = len(self.finder.asked.program.relations[relation].types)
             row = tuple(wide.get(at) for at in range(arity))
         if relation in wording.aggregations:
-            keys = [Constant(value, None) for value in _row(literal, bindings)]
+            keys = [Constant(value, None) for value in partial_row(literal, bindings)]
             text = f"no {wording.group_text(relation, keys)}"
         node = wording.node(ProofKind.ABSENT, relation, row, text)
-        return ("absent", literal.relation, _row(literal, bindings)), NodeSketch(node)
+        return ("absent", literal.relation, partial_row(literal, bindings)), NodeSketch(node)
 
     @property
     def _program(self) -> NormalProgram:
@@ -246,7 +246,7 @@ class ProofDrawing:
 
     def _aggregate(self, literal: Literal, bindings: Bindings) -> tuple[NodeKey, NodeSketch]:
         """Return the note of an aggregate: some rows of its group are its premises."""
-        relation, row = literal.relation, _row(literal, bindings)
+        relation, row = literal.relation, partial_row(literal, bindings)
         aggregation = self.wording.aggregations[relation]
         shape = self._program.relations[relation]
         columns = list(range(len(row)))
@@ -277,11 +277,6 @@ class ProofDrawing:
             made = AggregateValue(operator, keys, row[at], group.total, group.rest, shape.types[at])
             node = replace(node, aggregate=made)
         return ("aggregate", relation, row), NodeSketch(node, tuple(premises))
-
-
-def _row(literal: Literal, bindings: Bindings) -> Row:
-    """Return the tuple of a literal all of whose variables are bound."""
-    return tuple(getattr(substitute(slot, bindings), "value", None) for slot in literal.slots)
 
 
 def _copies(row: Row) -> int:

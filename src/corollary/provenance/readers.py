@@ -172,12 +172,7 @@ class GrantedState:
 
 @contextmanager
 def granted_state(reader: Reader, relations: Sequence[str]) -> Iterator[GrantedState]:
-    """Give a database in memory with what a reader may see of relations, and of those below them.
-
-    Args:
-        reader: the reader.
-        relations: that a question names; they were granted.
-    """
+    """Give a database in memory with what a reader may see of relations, and of all below."""
     visible = VisibleProgram(state_of(reader).program, reader.granted)
     rules, needed = visible.reached_from(relations)
     tables = {name: reader.relation(name).arrow() for name in needed if not visible.made(name)}

@@ -172,13 +172,7 @@ def run_queries(
 
 
 def tuples_there(state: QueryState, relation: str, rows: Sequence[Row]) -> list[bool]:
-    """Return for each tuple whether a relation, stored or virtual, has it.
-
-    Args:
-        state: in which is asked.
-        relation: the relation, in the normal program.
-        rows: the tuples.
-    """
+    """Return for each tuple whether a relation, stored or virtual, has it."""
     if not rows:
         return []
     found = run_queries(state, relation, rows, [membership_query(state, relation)])
@@ -202,12 +196,7 @@ def _working(name: str, types: tuple[Type, ...]) -> Relation:
 
 
 def with_named_wildcards(rule: Rule, types: Callable[[str], Sequence[Type]]) -> Rule:
-    """Return a rule with variables in place of `_` in positive literals.
-
-    Args:
-        rule: the rule.
-        types: returns the types of a relation.
-    """
+    """Return a rule with variables in place of `_` in positive literals."""
     literals = []
     for number, literal in enumerate(rule.literals):
         slots = tuple(

@@ -142,10 +142,11 @@ class Wording:
 
     def user_types(self, relation: str) -> tuple[Type, ...]:
         """Return the types of such a tuple."""
-        types = self._types(relation)
+        types = self.types(relation)
         return types[:-1] if relation in self.counts else types
 
-    def _types(self, relation: str) -> tuple[Type, ...]:
+    def types(self, relation: str) -> tuple[Type, ...]:
+        """Return the types of a relation or an event predicate."""
         relations, active = self.program.relations, self.program.active.relations
         return (relations.get(relation) or active[relation]).types
 
@@ -167,7 +168,7 @@ class Wording:
 
     def tuple_text(self, relation: str, row: Row) -> str:
         """Return a tuple as text, with the user's name."""
-        slots = tuple(map(Constant, row, self._types(relation)))
+        slots = tuple(map(Constant, row, self.types(relation)))
         return self.literal_text(Literal(relation, slots), {})
 
     def literal_text(self, literal: Literal, bindings: Bindings) -> str:
@@ -176,7 +177,7 @@ class Wording:
         relation = literal.relation
         projection = self.projections.get(relation)
         if projection is not None:
-            wide: list[logic.Slot] = [Wildcard()] * len(self._types(projection.relation))
+            wide: list[logic.Slot] = [Wildcard()] * len(self.types(projection.relation))
             for at, slot in zip(projection.columns, slots, strict=False):
                 wide[at] = slot
             relation, slots = projection.relation, tuple(wide)
@@ -316,6 +317,11 @@ def substitute(slot: logic.Slot, bindings: Bindings) -> logic.Slot:
     if slot.name in bindings:
         return Constant(bindings[slot.name], slot.type)
     return Wildcard() if is_made(slot) else slot
+
+
+def partial_row(literal: Literal, bindings: Bindings) -> Row:
+    """Return the tuple of a literal; what has no value in it is null."""
+    return tuple(getattr(substitute(slot, bindings), "value", None) for slot in literal.slots)
 
 
 def is_made(variable: Variable) -> bool:

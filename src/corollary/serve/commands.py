@@ -16,7 +16,7 @@ from corollary.registry import EXTENSIONS
 from corollary.serve.answers import Answer
 from corollary.serve.command_names import OWNER_COMMANDS, READING_COMMANDS, WRITING_COMMANDS
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import Request
+from corollary.serve.requests import OwnerRequest, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,8 @@ class WritingCommandRequest(CommandRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class DeclarationsRequest(Request):
+class DeclarationsRequest(OwnerRequest):
     """The columns of base relations, for a client that reads files for them."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     relations: Annotated[tuple[str, ...], "Their names."]
 

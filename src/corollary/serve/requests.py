@@ -4,11 +4,11 @@ Fields are annotated with their description; the OpenAPI description of the serv
 A request travels between processes as a JSON object of its fields.
 """
 
-import dataclasses
 import re
 import sys
 from collections import abc
 from collections.abc import Mapping
+from dataclasses import MISSING, Field, field, fields
 from datetime import date
 from functools import cache
 from types import UnionType
@@ -30,6 +30,8 @@ At = Annotated[
 Cursor = Annotated[str | None, "Where the last answer has ended, as it has said itself."]
 AsArrow = Annotated[bool, "Whether rows come as an Arrow table, all of them, and not as JSON."]
 Sort = Annotated[tuple[str, ...], "Columns to order by, such as `dst` or `n desc`."]
+Parameters = Annotated[Mapping[str, Any], "The values of parameters, by name."]
+MaxRows = Annotated[int, "The maximum number of rows of a relation in the answer."]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,20 @@ class Request:
     min_commit: Annotated[
         int | None, "The commit that the answer must have seen, such as that of one's own change."
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerRequest(Request):
+    """What is not for readers, who see only what was granted to them."""
+
+    role: ClassVar[AccessRole] = AccessRole.WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest(OwnerRequest):
+    """What the process that commits answers."""
+
+    is_write: ClassVar[bool] = True
 
 
 # --- questions ----------------------------------------------------------------------------------
@@ -69,9 +85,7 @@ class SqlRequest(Request):
     """The answer to a question in SQL: one SELECT, WITH or VALUES."""
 
     sql: Annotated[str, "The question; `:name` stands for a parameter."]
-    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
-        dataclasses.field(default_factory=dict)
-    )
+    parameters: Parameters = field(default_factory=dict)
     at: At = None
     limit: Limit = None
     cursor: Cursor = None
@@ -83,9 +97,7 @@ class SqlShapeRequest(Request):
     """The columns that a question in SQL would have, and their types; it is not answered."""
 
     sql: Annotated[str, "The question; `:name` stands for a parameter."]
-    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
-        dataclasses.field(default_factory=dict)
-    )
+    parameters: Parameters = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +136,8 @@ class DescribeRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyRequest(Request):
+class ApplyRequest(WriteRequest):
     """A transaction: tuples to insert and delete, and rules to add and remove."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
-    is_write: ClassVar[bool] = True
 
     changes: Annotated[
         str,
@@ -143,7 +152,7 @@ class ApplyRequest(Request):
         "one with another change is refused.",
     ] = None
     today: Annotated[str | None, "The day that `today()` gives from now on."] = None
-    max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+    max_rows: MaxRows = 1000
 
     @property
     def day(self) -> date | None:
@@ -156,45 +165,36 @@ class ApplyRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class SqlChangesRequest(Request):
+class SqlChangesRequest(WriteRequest):
     """A transaction of INSERT, DELETE and UPDATE statements; others may share its commit."""
 
-    role: ClassVar[AccessRole] = AccessRole.WRITE
-    is_write: ClassVar[bool] = True
-
     statements: Annotated[tuple[str, ...], "The statements; `:name` stands for a parameter."]
-    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
-        dataclasses.field(default_factory=dict)
-    )
+    parameters: Parameters = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTransactionRequest(Request):
+class SqlTransactionRequest(WriteRequest):
     """A transaction of its own, of writes and definitions in SQL; or what is found in it so far."""
 
-    role: ClassVar[AccessRole] = AccessRole.WRITE
-    is_write: ClassVar[bool] = True
-
     statements: Annotated[tuple[str, ...], "The statements; `:name` stands for a parameter."]
-    parameters: Annotated[Mapping[str, Any], "The values of parameters, by name."] = (
-        dataclasses.field(default_factory=dict)
-    )
+    parameters: Parameters = field(default_factory=dict)
     then: Annotated[
         Mapping[str, Any] | None,
         "A request that is answered in the state that the statements would leave, which is not "
         "kept: its fields, and its `kind`. Without one, the transaction is made.",
     ] = None
+    returned: Annotated[
+        Mapping[str, Any],
+        "The digests of rows that statements have returned already, by their numbers from 0 on.",
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIfRequest(Request):
+class WhatIfRequest(WriteRequest):
     """What would follow if a base tuple were deleted, or, if it is not there, inserted."""
 
-    role: ClassVar[AccessRole] = AccessRole.WRITE
-    is_write: ClassVar[bool] = True
-
     fact: Annotated[str, 'A tuple of a base relation, such as `edge("a", "b")`.']
-    max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+    max_rows: MaxRows = 1000
 
 
 # --- history ------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class CommitRequest(Request):
     """One commit: what it has changed; its plan and timings, if this server has made it."""
 
     number: Annotated[int, "Its number."]
-    max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+    max_rows: MaxRows = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +312,8 @@ class WhyRemovedRequest(ProofRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainRequest(Request):
+class ExplainRequest(OwnerRequest):
     """How a goal or a question in SQL is answered, or the whole program is evaluated."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     question: Annotated[
         str | None, "A goal, or a question in SQL; the program in force if not given."
@@ -323,33 +321,28 @@ class ExplainRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckRequest(Request):
+class CheckRequest(OwnerRequest):
     """Everything that is wrong or doubtful about a program; it is not put into force."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     program: Annotated[str, "The text of the program."]
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramRequest(Request):
+class ProgramRequest(OwnerRequest):
     """The program in force."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     at: At = None
 
 
 @dataclass(frozen=True, slots=True)
-class PutProgramRequest(Request):
+class PutProgramRequest(WriteRequest):
     """Puts another program into force; what differs is maintained, the data stays."""
 
     role: ClassVar[AccessRole] = AccessRole.ADMIN
-    is_write: ClassVar[bool] = True
 
     program: Annotated[str, "The text of the program."]
     dry_run: Annotated[bool, "Whether to report what would change, and change nothing."] = False
-    max_rows: Annotated[int, "The maximum number of rows of a relation in the answer."] = 1000
+    max_rows: MaxRows = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,10 +357,8 @@ class GraphRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class StatusRequest(Request):
+class StatusRequest(OwnerRequest):
     """What the warehouse holds."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,10 +369,8 @@ class AlertsRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantineRequest(Request):
+class QuarantineRequest(OwnerRequest):
     """The malformed records that were set aside."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     limit: Limit = None
     cursor: Cursor = None
@@ -390,10 +379,8 @@ class QuarantineRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class AdviceRequest(Request):
+class AdviceRequest(OwnerRequest):
     """Which views are worth storing, by the queries that were asked, or by a log of SQL."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     log: Annotated[
         str, "SELECT statements, each ended by a semicolon; the queries that were asked if empty."
@@ -405,10 +392,8 @@ class AdviceRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentsRequest(Request):
+class DocumentsRequest(OwnerRequest):
     """The documents that streams write into: their verdicts, and what they wait for."""
-
-    role: ClassVar[AccessRole] = AccessRole.WRITE
 
     at: At = None
 
@@ -443,14 +428,15 @@ def request_kinds() -> dict[str, type[Request]]:
             # A dataclass with slots is made twice, and the first one may still be there.
             if getattr(sys.modules[each.__module__], each.__name__) is each:
                 found[request_kind(each)] = each
-    found.pop(request_kind(ProofRequest))
+    for each in (OwnerRequest, WriteRequest, ProofRequest):
+        found.pop(request_kind(each))
     return found
 
 
 def request_as_json(request: Request) -> dict[str, Any]:
     """Return the fields of a request that are not at their defaults."""
     found: dict[str, Any] = {}
-    for each in dataclasses.fields(request):
+    for each in fields(request):
         value = getattr(request, each.name)
         if value != each.default:
             found[each.name] = list(value) if isinstance(value, tuple) else value
@@ -458,7 +444,7 @@ def request_as_json(request: Request) -> dict[str, Any]:
 
 
 def parse_request(
-    cls: type[AnyRequest], fields: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
+    cls: type[AnyRequest], given: Mapping[str, Any], fixed: Mapping[str, Any] | None = None
 ) -> AnyRequest:
     """Return a request of a JSON object.
 
@@ -467,45 +453,42 @@ def parse_request(
 
     Args:
         cls: the kind of the request.
-        fields: the object.
+        given: the object.
         fixed: fields that are decided, and cannot be in it.
 
     Raises:
         InputError: `C1600`, a field is missing, unknown, or has another type.
     """
-    known, hints = _fields_of(cls)
+    known, hints = fields_of(cls)
     values: dict[str, Any] = {}
     if fixed:
         known = {name: each for name, each in known.items() if name not in fixed}
-    for name, value in fields.items():
+    for name, value in given.items():
         if name not in known:
             cure = suggest_name(name, known) or f"a `{request_kind(cls)}` has {', '.join(known)}"
             raise InputError.of("C1600", f"There is no field `{name}`.", None, cure)
         values[name] = _value(name, value, hints[name])
     for name, each in known.items():
-        is_needed = (
-            each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
-        )
-        if is_needed and name not in values:
+        if is_needed(each) and name not in values:
             text = f"A `{request_kind(cls)}` needs the field `{name}`."
             raise InputError.of("C1600", text, None, f"give `{name}`, {_described(hints[name])}")
     return cls(**values, **(fixed or {}))
 
 
-_FIELDS: dict[type, tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]] = {}
+@cache
+def fields_of(cls: type[Request]) -> tuple[dict[str, "Field[Any]"], dict[str, Any]]:
+    """Return the fields of a class of requests, and their types."""
+    return {each.name: each for each in fields(cls)}, get_type_hints(cls)
 
 
-def _fields_of(cls: type[Request]) -> tuple[dict[str, "dataclasses.Field[Any]"], dict[str, Any]]:
-    """Return the fields of a class, and their types."""
-    if cls not in _FIELDS:
-        found = {each.name: each for each in dataclasses.fields(cls)}
-        _FIELDS[cls] = found, get_type_hints(cls)
-    return _FIELDS[cls]
+def is_needed(each: "Field[Any]") -> bool:
+    """Whether a field has to be given."""
+    return each.default is MISSING and each.default_factory is MISSING
 
 
 def _value(name: str, value: Any, type_: Any) -> Any:
     """Return the value of a field, of the type that it has."""
-    for each in _alternatives(type_):
+    for each in alternatives(type_):
         if each is type(None) and value is None:
             return None
         if each in (int, str, bool) and type(value) is each:
@@ -520,7 +503,8 @@ def _value(name: str, value: Any, type_: Any) -> Any:
     raise InputError.of("C1600", text, None, f"change the value of `{name}`")
 
 
-def _alternatives(type_: Any) -> tuple[Any, ...]:
+def alternatives(type_: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the type itself."""
     return get_args(type_) if get_origin(type_) in (Union, UnionType) else (type_,)
 
 
@@ -528,5 +512,5 @@ def _described(type_: Any) -> str:
     names = {int: "a number", str: "a text", bool: "true or false", type(None): "null"}
     return " or ".join(
         names.get(each) or ("a list of texts" if get_origin(each) is tuple else "an object")
-        for each in _alternatives(type_)
+        for each in alternatives(type_)
     )

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from corollary.core.totals import WORD_BITS, word_count
 from corollary.core.types import PRIMITIVES, Kind, Type
+from corollary.sqlgen import duckdb_decimals as decimals
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import (
     AggregateForm,
@@ -22,34 +23,6 @@ from corollary.sqlgen.dialect import (
     contains,
     extreme,
     float_operator,
-)
-from corollary.sqlgen.duckdb_decimals import (
-    BIGINT,
-    DOUBLE,
-    EXACT_FLOAT_MAX,
-    HUGEINT,
-    UBIGINT,
-    ZERO,
-    absolute_decimal,
-    align,
-    attempt,
-    constant,
-    decimal_text,
-    decimal_to,
-    decimal_to_float,
-    extreme_decimal,
-    fit_decimal,
-    negate_decimal,
-    product_of_decimals,
-    quotient_of_decimals,
-    round_decimal,
-    sum_of_decimals,
-    to_decimal,
-    total_of_decimals,
-    type_name,
-    unit,
-    within_digits,
-    words_of_long_decimals,
 )
 from corollary.sqlgen.nodes import Node
 
@@ -198,11 +171,11 @@ _FORMS: dict[type[Any], Callable[[_Writer, Any], str]] = {
 
 
 def _from_test(test: Node) -> Node:
-    return nodes.cast(test, BIGINT)
+    return nodes.cast(test, decimals.BIGINT)
 
 
 def _to_test(value: Node) -> Node:
-    return nodes.binary(exp.NEQ, value, nodes.integer(0, BIGINT))
+    return nodes.binary(exp.NEQ, value, nodes.integer(0, decimals.BIGINT))
 
 
 def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -217,7 +190,7 @@ def _matches(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> 
             re2.compile(pattern.this, options)
         except re2.error:
             raise NotExactError("the pattern is invalid") from None
-    return attempt(nodes.call("REGEXP_FULL_MATCH", text, pattern))
+    return decimals.attempt(nodes.call("REGEXP_FULL_MATCH", text, pattern))
 
 
 def _is_invalid(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:
@@ -253,8 +226,8 @@ def _within_bits(arguments: Sequence[Node], types: Sequence[Type], result: Type)
     value, bound = arguments[0], 1 << (int(arguments[1].this.this) - 1)
     inside = nodes.every(
         [
-            nodes.binary(exp.GTE, value, nodes.integer(-bound, BIGINT)),
-            nodes.binary(exp.LTE, value, nodes.integer(bound - 1, BIGINT)),
+            nodes.binary(exp.GTE, value, nodes.integer(-bound, decimals.BIGINT)),
+            nodes.binary(exp.LTE, value, nodes.integer(bound - 1, decimals.BIGINT)),
         ]
     )
     assert inside is not None
@@ -267,26 +240,26 @@ def _within_bits(arguments: Sequence[Node], types: Sequence[Type], result: Type)
 def _total(value: Node, source: Type) -> Node:
     """Return the sum, an integer of 128 bits; null if there is no value."""
     if source.is_decimal:
-        return total_of_decimals(value, source)
+        return decimals.total_of_decimals(value, source)
     return nodes.call("SUM", value)
 
 
 def _sum(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:
     """A sum that is too large for its type is null: the rule that reads it decides."""
-    total = nodes.call("COALESCE", _total(value, source), ZERO)
+    total = nodes.call("COALESCE", _total(value, source), decimals.ZERO)
     if result.is_decimal:
         # There are fewer than 10^19 values.
-        return within_digits(total, source.precision + 19, result), None
-    return nodes.try_cast(total, type_name(result)), None
+        return decimals.within_digits(total, source.precision + 19, result), None
+    return nodes.try_cast(total, decimals.type_name(result)), None
 
 
 def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]:  # noqa: ARG001
     """One correctly rounded division, where sum and count are floats without rounding."""
-    if 10**source.scale > EXACT_FLOAT_MAX:
+    if 10**source.scale > decimals.EXACT_FLOAT_MAX:
         raise NotExactError(f"`mean` of {source} has no exact form in SQL")
     total = _total(value, source)
-    count = nodes.binary(exp.Mul, nodes.call("COUNT", value), unit(source.scale))
-    most = nodes.integer(EXACT_FLOAT_MAX, HUGEINT)
+    count = nodes.binary(exp.Mul, nodes.call("COUNT", value), decimals.unit(source.scale))
+    most = nodes.integer(decimals.EXACT_FLOAT_MAX, decimals.HUGEINT)
     is_exact = nodes.every(
         [
             nodes.binary(exp.LTE, nodes.call("ABS", total), most),
@@ -294,7 +267,9 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
         ]
     )
     assert is_exact is not None
-    quotient = nodes.binary(exp.Div, nodes.cast(total, DOUBLE), nodes.cast(count, DOUBLE))
+    quotient = nodes.binary(
+        exp.Div, nodes.cast(total, decimals.DOUBLE), nodes.cast(count, decimals.DOUBLE)
+    )
     mean = nodes.case((is_exact, quotient))
     inexact = nodes.every([nodes.is_present(total), nodes.is_null(mean)])
     assert inexact is not None
@@ -304,15 +279,15 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
 def _words(value: Node, source: Type) -> list[Node]:
     """Return the sums of the upper and of the lower 32 bits; 0 if there is no value."""
     if word_count(source) != 2:
-        return words_of_long_decimals(value, word_count(source))
-    mask = nodes.integer((1 << WORD_BITS) - 1, type_name(source))
+        return decimals.words_of_long_decimals(value, word_count(source))
+    mask = nodes.integer((1 << WORD_BITS) - 1, decimals.type_name(source))
     lower = nodes.call(
-        "COALESCE", nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, mask)), ZERO
+        "COALESCE", nodes.call("SUM", nodes.binary(exp.BitwiseAnd, value, mask)), decimals.ZERO
     )
-    total = nodes.call("COALESCE", _total(value, source), ZERO)
-    unit_ = nodes.integer(1 << WORD_BITS, HUGEINT)
+    total = nodes.call("COALESCE", _total(value, source), decimals.ZERO)
+    unit_ = nodes.integer(1 << WORD_BITS, decimals.HUGEINT)
     upper = nodes.binary(exp.IntDiv, nodes.binary(exp.Sub, total, lower), unit_)
-    return [nodes.cast(upper, BIGINT), nodes.cast(lower, BIGINT)]
+    return [nodes.cast(upper, decimals.BIGINT), nodes.cast(lower, decimals.BIGINT)]
 
 
 _INTEGRAL = (Kind.NUMBER, Kind.UNSIGNED)
@@ -320,26 +295,26 @@ _FLOAT_OPERATORS = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div}
 
 FUNCTORS: dict[tuple[str, Kind], SqlTemplate] = {
     **{(name, Kind.FLOAT): float_operator(made) for name, made in _FLOAT_OPERATORS.items()},
-    ("+", Kind.DECIMAL): sum_of_decimals("+", exp.Add),
-    ("-", Kind.DECIMAL): sum_of_decimals("-", exp.Sub),
-    ("*", Kind.DECIMAL): product_of_decimals,
-    ("/", Kind.DECIMAL): SqlTemplate(quotient_of_decimals, is_fallible=True),
-    ("neg", Kind.DECIMAL): SqlTemplate(negate_decimal),
+    ("+", Kind.DECIMAL): decimals.sum_of_decimals("+", exp.Add),
+    ("-", Kind.DECIMAL): decimals.sum_of_decimals("-", exp.Sub),
+    ("*", Kind.DECIMAL): decimals.product_of_decimals,
+    ("/", Kind.DECIMAL): SqlTemplate(decimals.quotient_of_decimals, is_fallible=True),
+    ("neg", Kind.DECIMAL): SqlTemplate(decimals.negate_decimal),
     **{("min", kind): extreme(is_larger=False) for kind in PRIMITIVES},
     **{("max", kind): extreme(is_larger=True) for kind in PRIMITIVES},
-    ("min", Kind.DECIMAL): extreme_decimal(is_larger=False),
-    ("max", Kind.DECIMAL): extreme_decimal(is_larger=True),
-    **{(name, Kind.DECIMAL): SqlTemplate(decimal_text) for name in ("to_string", "show")},
-    ("to_number", Kind.DECIMAL): decimal_to(BIGINT),
-    ("to_unsigned", Kind.DECIMAL): decimal_to(UBIGINT),
-    ("to_float", Kind.DECIMAL): SqlTemplate(decimal_to_float, is_fallible=True),
-    **{("to_decimal", kind): to_decimal for kind in (*_INTEGRAL, Kind.DECIMAL)},
+    ("min", Kind.DECIMAL): decimals.extreme_decimal(is_larger=False),
+    ("max", Kind.DECIMAL): decimals.extreme_decimal(is_larger=True),
+    **{(name, Kind.DECIMAL): SqlTemplate(decimals.decimal_text) for name in ("to_string", "show")},
+    ("to_number", Kind.DECIMAL): decimals.decimal_to(decimals.BIGINT),
+    ("to_unsigned", Kind.DECIMAL): decimals.decimal_to(decimals.UBIGINT),
+    ("to_float", Kind.DECIMAL): SqlTemplate(decimals.decimal_to_float, is_fallible=True),
+    **{("to_decimal", kind): decimals.to_decimal for kind in (*_INTEGRAL, Kind.DECIMAL)},
     ("like", Kind.SYMBOL): SqlTemplate(_like),
-    ("multiply", Kind.DECIMAL): product_of_decimals,
-    ("fit", Kind.DECIMAL): fit_decimal,
-    ("round_to", Kind.DECIMAL): round_decimal,
+    ("multiply", Kind.DECIMAL): decimals.product_of_decimals,
+    ("fit", Kind.DECIMAL): decimals.fit_decimal,
+    ("round_to", Kind.DECIMAL): decimals.round_decimal,
     **{("round_to", kind): SqlTemplate(_round_integer) for kind in _INTEGRAL},
-    ("abs", Kind.DECIMAL): SqlTemplate(absolute_decimal),
+    ("abs", Kind.DECIMAL): SqlTemplate(decimals.absolute_decimal),
     ("to_integer", Kind.NUMBER): SqlTemplate(_within_bits, is_fallible=True),
 }
 
@@ -354,14 +329,14 @@ AGGREGATES: dict[tuple[str, Kind], AggregateForm] = {
 DUCKDB = SqlDialect(
     DialectName.DUCKDB,
     has_codes=True,
-    type_name=type_name,
-    constant=constant,
+    type_name=decimals.type_name,
+    constant=decimals.constant,
     functors=FUNCTORS,
     predicates={
         "match": SqlTemplate(_matches, is_fallible=True, fault=_is_invalid),
         "contains": SqlTemplate(contains),
     },
-    align=align,
+    align=decimals.align,
     from_test=_from_test,
     to_test=_to_test,
     semi_join=("", "SEMI"),

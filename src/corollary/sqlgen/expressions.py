@@ -9,18 +9,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.core import logic
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.functors.conversions import CHECKED_SUM
 from corollary.core.functors.lambdas import is_lambda, is_parameter
-from corollary.core.logic import (
-    TEXT_PREDICATES,
-    Condition,
-    Constant,
-    Expression,
-    Functor,
-    Variable,
-    type_of,
-)
 from corollary.core.types import BOOL, NUMBER, Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
@@ -103,7 +95,7 @@ class Application:
     """
 
     name: str
-    arguments: Sequence[Expression]
+    arguments: Sequence[logic.Expression]
     inputs: Sequence[SqlExpression]
     type: Type
     dialect: SqlDialect
@@ -182,7 +174,7 @@ def _arms(call: Application, places: Sequence[int]) -> tuple[list[SqlExpression]
     sized = [
         each.type
         for at, each in zip(places, found, strict=True)
-        if call.arguments[at] != Constant(None, call.arguments[at].type)
+        if call.arguments[at] != logic.Constant(None, call.arguments[at].type)
     ]
     result = narrow_result("max", sized, call.type) if sized else call.type
     return [_scaled(each, result, call.dialect) for each in found], result
@@ -285,7 +277,9 @@ Values = Mapping[str, SqlExpression]
 """The variables of an expression as SQL."""
 
 
-def lower_expression(expression: Expression, values: Values, dialect: SqlDialect) -> SqlExpression:
+def lower_expression(
+    expression: logic.Expression, values: Values, dialect: SqlDialect
+) -> SqlExpression:
     """Return an expression as SQL.
 
     Forms repeat their operands, so the SQL of nested functors grows with the power of their depth:
@@ -299,18 +293,18 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
     Raises:
         NotExactError: a part of it has no exact form.
     """
-    type_ = type_of(expression)
+    type_ = logic.type_of(expression)
     match expression:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             return values[name]
-        case Constant(value=value):
+        case logic.Constant(value=value):
             narrow = narrow_constant(expression, type_)
             return SqlExpression(dialect.constant(value, narrow), None, value is None, narrow)
         case UserCall(name=name):
             raise NotExactError(f"`{name}` is a Python function")
-        case Functor() if is_lambda(expression) or is_parameter(expression):
+        case logic.Functor() if is_lambda(expression) or is_parameter(expression):
             raise NotExactError("a lambda is applied by the evaluator of the package")
-        case Functor(name=name, arguments=arguments):
+        case logic.Functor(name=name, arguments=arguments):
             inputs = [lower_expression(each, values, dialect) for each in arguments]  # type: ignore[arg-type]
             choice = CHOICE_FORMS.get(name)
             if choice is not None:
@@ -324,7 +318,9 @@ def lower_expression(expression: Expression, values: Values, dialect: SqlDialect
             return apply_form(form, inputs, type_, result)
 
 
-def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -> SqlExpression:
+def lower_condition(
+    condition: logic.Condition, values: Values, dialect: SqlDialect
+) -> SqlExpression:
     """Return a condition as SQL.
 
     Raises:
@@ -333,7 +329,7 @@ def lower_condition(condition: Condition, values: Values, dialect: SqlDialect) -
     left = lower_expression(condition.left, values, dialect)
     right = lower_expression(condition.right, values, dialect)
     name = condition.operator.removeprefix("!") or condition.operator
-    if name in TEXT_PREDICATES:
+    if name in logic.TEXT_PREDICATES:
         form = dialect.predicates.get(name)
         if form is None:
             raise NotExactError(f"`{name}` has no exact form in SQL")

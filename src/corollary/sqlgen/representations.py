@@ -4,17 +4,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from corollary.core import logic
 from corollary.core.functors import catalog, conversions, spec
-from corollary.core.logic import (
-    Condition,
-    Expression,
-    Functor,
-    Slot,
-    Variable,
-    subterms,
-    type_of,
-    variables_of,
-)
 from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe
 from corollary.sqlgen.compiled import Representation
 from corollary.sqlgen.dialect import NotExactError
@@ -23,53 +14,53 @@ Needs = frozenset[tuple[Representation, str]]
 """Variables in the forms that are needed."""
 
 
-def copied_variable(expression: Expression) -> Variable | None:
+def copied_variable(expression: logic.Expression) -> logic.Variable | None:
     """Return the variable that an expression is equal to wherever it has a value, if any."""
     match expression:
-        case Variable():
+        case logic.Variable():
             return expression
-        case Functor(name=conversions.CHECKED_SUM, arguments=(Variable() as total,)):
+        case logic.Functor(name=conversions.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             return total
         case _:
             return None
 
 
-def is_strict(condition: Condition) -> bool:
+def is_strict(condition: logic.Condition) -> bool:
     """Whether a condition is null where a variable of it is."""
     signatures = (
         catalog.signature_of(part)
         for side in (condition.left, condition.right)
-        for part in subterms(side)
-        if isinstance(part, Functor)
+        for part in logic.subterms(side)
+        if isinstance(part, logic.Functor)
     )
     return all(each is not None and each.nullness is spec.Nullness.STRICT for each in signatures)
 
 
-def inner_functors(expressions: Iterable[Expression]) -> list[Functor]:
+def inner_functors(expressions: Iterable[logic.Expression]) -> list[logic.Functor]:
     """Return the functors that are arguments of others, not those inside them."""
     return [
         argument
         for each in expressions
-        if isinstance(each, Functor)
+        if isinstance(each, logic.Functor)
         for argument in each.arguments
-        if isinstance(argument, Functor)
+        if isinstance(argument, logic.Functor)
     ]
 
 
 def replace_inner(
-    expressions: Iterable[Expression], variables: Iterable[Variable]
-) -> tuple[Expression, ...]:
+    expressions: Iterable[logic.Expression], variables: Iterable[logic.Variable]
+) -> tuple[logic.Expression, ...]:
     """Return expressions with variables in the place of their inner functors."""
     new = iter(variables)
     return tuple(
         replace(
             each,
             arguments=tuple(
-                next(new) if isinstance(argument, Functor) else argument
+                next(new) if isinstance(argument, logic.Functor) else argument
                 for argument in each.arguments
             ),
         )
-        if isinstance(each, Functor)
+        if isinstance(each, logic.Functor)
         else each
         for each in expressions
     )
@@ -81,7 +72,7 @@ def looked_up_names(pipeline: Pipeline) -> set[str]:
     for stage in reversed(pipeline.stages):
         match stage:
             case Probe(slots=slots) | AntiProbe(slots=slots):
-                found |= {slot.name for slot in slots if isinstance(slot, Variable)}
+                found |= {slot.name for slot in slots if isinstance(slot, logic.Variable)}
             case Compute(variable=variable, expression=expression):
                 copied = copied_variable(expression)
                 if copied is not None and variable.name in found:
@@ -116,12 +107,12 @@ class VariableRepresentations:
             match stage:
                 case Probe(slots=slots):
                     for slot in slots:
-                        if isinstance(slot, Variable) and slot.name not in bound:
+                        if isinstance(slot, logic.Variable) and slot.name not in bound:
                             bound.add(slot.name)
                             if self._has_codes:
                                 self._coded.add(slot.name)
                 case Compute(variable=variable, expression=expression):
-                    if isinstance(expression, Functor) and expression.name == "range":
+                    if isinstance(expression, logic.Functor) and expression.name == "range":
                         raise NotExactError("`range` has no exact form in SQL")
                     bound.add(variable.name)
                     copied = copied_variable(expression)
@@ -139,20 +130,20 @@ class VariableRepresentations:
     def head_representation(self, column: int) -> Representation:
         """Return the form of a variable in a column of the head."""
         slot = self._pipeline.head[column]
-        if column in self._values or not isinstance(slot, Variable):
+        if column in self._values or not isinstance(slot, logic.Variable):
             return Representation.VALUE
         return self.form(slot.name)
 
-    def _slot_needs(self, slots: Iterable[Slot]) -> Needs:
+    def _slot_needs(self, slots: Iterable[logic.Slot]) -> Needs:
         return frozenset(
-            (self.form(slot.name), slot.name) for slot in slots if isinstance(slot, Variable)
+            (self.form(slot.name), slot.name) for slot in slots if isinstance(slot, logic.Variable)
         )
 
-    def _value_needs(self, *expressions: Expression) -> Needs:
+    def _value_needs(self, *expressions: logic.Expression) -> Needs:
         return frozenset(
             (Representation.VALUE, variable.name)
             for each in expressions
-            for variable in variables_of(each)
+            for variable in logic.variables_of(each)
         )
 
     def needs(self) -> list[Needs]:
@@ -161,7 +152,7 @@ class VariableRepresentations:
         needed: Needs = frozenset(
             (self.head_representation(at), slot.name)
             for at, slot in enumerate(head)
-            if isinstance(slot, Variable)
+            if isinstance(slot, logic.Variable)
         )
         result: list[Needs] = []
         for stage in reversed(self._pipeline.stages):
@@ -173,7 +164,7 @@ class VariableRepresentations:
                     if self.is_compared_by_code(condition):
                         sides = (condition.left, condition.right)
                         needed |= self._slot_needs(
-                            each for each in sides if isinstance(each, Variable)
+                            each for each in sides if isinstance(each, logic.Variable)
                         )
                     else:
                         needed |= self._value_needs(condition.left, condition.right)
@@ -189,12 +180,15 @@ class VariableRepresentations:
                     assert_never(stage)
         return result[::-1]
 
-    def is_compared_by_code(self, condition: Condition) -> bool:
+    def is_compared_by_code(self, condition: logic.Condition) -> bool:
         """Whether codes decide a condition: it is about equality in one domain."""
         left, right = condition.left, condition.right
-        if condition.operator not in ("=", "!=", "is") or isinstance(left, Functor):
+        if condition.operator not in ("=", "!=", "is") or isinstance(left, logic.Functor):
             return False
-        if isinstance(right, Functor) or type_of(left).domain != type_of(right).domain:
+        if (
+            isinstance(right, logic.Functor)
+            or logic.type_of(left).domain != logic.type_of(right).domain
+        ):
             return False
-        variables = [each for each in (left, right) if isinstance(each, Variable)]
+        variables = [each for each in (left, right) if isinstance(each, logic.Variable)]
         return bool(variables) and all(each.name in self._coded for each in variables)

@@ -177,4 +177,10 @@ CALLS = [
         "db.sql('DELETE FROM e')",
     ),
     Call("C1379", "db.sql('COMMIT')", "begin one: `BEGIN`", "db.sql('BEGIN; COMMIT')"),
+    Call(
+        "C1384",
+        "db.sql('INSERT INTO k VALUES (1, 2) ON CONFLICT (v) DO NOTHING')",
+        "`PRIMARY KEY`",
+        "db.sql('INSERT INTO k VALUES (1, 2) ON CONFLICT (id) DO NOTHING')",
+    ),
 ]

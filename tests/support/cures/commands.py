@@ -16,6 +16,19 @@ CURES = [
         {"facts/net.test.yaml": CASE},
         helps="test facts --program net.dl",
     ),
+    Cure(
+        "C1904",
+        "log wh --environment dev",
+        "make one with `corollary init`",
+        {"corollary.toml": '[environments.dev]\nwarehouse = "wh"\n'},
+    ),
+    Cure(
+        "C1905",
+        "run net.dl -F facts --warehouse wh --engine local --approve 0",
+        "look at `corollary plan` again",
+        helps="plan net.dl -F facts --warehouse wh --engine local",
+    ),
+    Cure("C1906", "init new", "does not exist yet", helps="init other", before=("init new",)),
     Cure("C0336", "run cured.dl", "--functors FILE.py", helps="run cured.dl --functors cured.py"),
     Cure(
         "C0337",

@@ -37,7 +37,7 @@ from corollary.engines.local.evaluation.expressions import (
     evaluate_condition,
 )
 from corollary.engines.local.evaluation.functions import COMBINATIONS, STRICT_FUNCTIONS
-from corollary.engines.local.evaluation.text_functions import FEW_ROWS
+from corollary.engines.local.evaluation.kernels import FEW_ROWS
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from support.comparison import oracle_result, package_result

@@ -33,7 +33,7 @@ from corollary.core.types import (
 )
 from corollary.core.values import decimal_value
 from corollary.engines.local.evaluation.expressions import evaluate
-from corollary.engines.local.evaluation.text_functions import FEW_ROWS
+from corollary.engines.local.evaluation.kernels import FEW_ROWS
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from oracles import scalars

@@ -8,7 +8,7 @@ import click
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions, ReaderOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import comma_separated, signed, table, terminal_width
+from corollary.cli.report.tables import Cell, comma_separated, signed, table
 from corollary.cli.served_command import ServedCommand
 from corollary.core.types import TIMESTAMP
 from corollary.core.values import format_value
@@ -44,19 +44,15 @@ def command(warehouse: str, limit: int | None, read: ReaderOptions, output: Form
 def _lines(commits: "Sequence[CommitSummary]") -> Iterator[str]:
     header = ("commit", "when", "changes", "")
     if commits:
-        yield from table(header, [_cells(each) for each in commits], terminal_width())
+        yield from table(header, [_cells(each) for each in commits])
     else:
         yield "no commit yet"
 
 
-def _cells(commit: "CommitSummary") -> list[list[str]]:
+def _cells(commit: "CommitSummary") -> "list[Cell]":
     changes = [f"{name} {signed(counts)}" for name, counts in commit.changes.items()]
     remarks = ["new program"] if commit.has_new_program else []
     remarks += [f"key {commit.idempotency}"] if commit.idempotency else []
     when = format_value(commit.at.replace(microsecond=0), TIMESTAMP)
-    return [
-        [str(commit.number)],
-        [when],
-        comma_separated(changes) or ["no tuple"],
-        [", ".join(remarks)],
-    ]
+    listed = comma_separated(changes) or ["no tuple"]
+    return [str(commit.number), [when], listed, [", ".join(remarks)]]

@@ -1,6 +1,6 @@
 """`corollary pipelines`: projects of Spark Declarative Pipelines, unchanged and incremental."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ import click
 from corollary.cli.databases import open_warehouse
 from corollary.cli.options import LimitOptions, SourceOptions, WorkOutputOptions
 from corollary.cli.parameters import family
-from corollary.cli.report.tables import table, terminal_width
+from corollary.cli.report.tables import table
 from corollary.console import TerminalConsole
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _show_plans(compiled: "CompiledProject", output: WorkOutputOptions) -> None:
     names = ("dataset", "kind", "refreshed", "reason")
     output.show(
         lambda: {"datasets": [dict(zip(names, row, strict=True)) for row in rows]},
-        _table(names, rows),
+        table(names, rows),
     )
 
 
@@ -211,11 +211,7 @@ def _lines(report: "RunReport") -> list[str]:
     ]
     names = ("dataset", "refreshed", "added", "removed", "took", "anew")
     last = "" if report.is_new else "nothing has changed since "
-    return [*_table(names, rows), f"{last}commit {report.commit}"]
-
-
-def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    return table(names, [[each.split(" ") for each in row] for row in rows], terminal_width())
+    return [*table(names, rows), f"{last}commit {report.commit}"]
 
 
 command.add_command(run, "run")

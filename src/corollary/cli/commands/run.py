@@ -1,6 +1,7 @@
 """`corollary run`."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from corollary.core.program import Program
     from corollary.database.intake.evaluate_once import EvaluationResult
-    from corollary.database.intake.pipeline import Inputs
+    from corollary.database.intake.pipeline import Inputs, PipelineRun
 
 WAREHOUSE_PARAMETERS = (
     "algorithm",
@@ -43,6 +44,7 @@ WAREHOUSE_PARAMETERS = (
     "max_deletes",
     "idempotency_key",
     "dry_run",
+    "approve",
     "why",
     "max_rows",
     "existing",
@@ -76,6 +78,12 @@ WAREHOUSE_PARAMETERS = (
 @click.option(
     "--dry-run", is_flag=True, help="Report what a run on the warehouse would do, and do nothing."
 )
+@click.option(
+    "--approve",
+    metavar="ID",
+    allow_from_autoenv=False,
+    help="Run only if this is still the plan, as `corollary plan` has printed it.",
+)
 @why_option
 @family("sources", SourceOptions)
 @idempotency_key
@@ -88,6 +96,7 @@ def command(
     outputs: Path,
     bad_rows: str | None,
     dry_run: bool,
+    approve: str | None,
     why: bool,
     idempotency_key: str | None,
     files: FileOptions,
@@ -113,7 +122,11 @@ def command(
     what that would do: what is read, which relations are new, changed, rebuilt or dropped and why,
     tuples in and out, the schemas of published tables, constraints that would fail (exit status
     3), alerts. It does the work and rolls it back, so the numbers are exact; nothing is written.
-    --why proves what violates a key or a constraint, in a run or a dry run.
+    --why proves what violates a key or a constraint, in a run or a dry run. `corollary plan` shows
+    rows as well, and --approve runs only what it has shown.
+
+    In a directory with corollary.toml, the program, -F, --warehouse and other options come from
+    there where they are not given.
 
     \b
       corollary run network.dl -F facts -D out
@@ -131,10 +144,14 @@ def command(
         if warehouse is None:
             _evaluate(program, files, outputs, maintenance, output, console)
         else:
+            from corollary.cli.report.changes import report_run
+
             policy = BadRowPolicy(bad_rows or BadRowPolicy.QUARANTINE)
             inputs = Inputs(files.facts, files.root, policy, sources.guards)
-            run = RunRequest(program, inputs, idempotency_key, files.today, dry_run, why)
-            _update(warehouse, run, maintenance, output, console)
+            request = RunRequest(
+                program, inputs, idempotency_key, files.today, dry_run, why, approve
+            )
+            update_warehouse(warehouse, request, maintenance, console, report_run, output)
 
 
 def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
@@ -206,17 +223,22 @@ class RunRequest:
     today: "date | None"
     is_dry: bool
     is_proved: bool
+    approved: str | None = None
 
 
-def _update(
+Report = Callable[["PipelineRun", str, ChangeOutputOptions, TerminalConsole], None]
+"""Prints what a run did to a warehouse."""
+
+
+def update_warehouse(
     warehouse: str,
     request: RunRequest,
     maintenance: MaintenanceOptions,
-    output: ChangeOutputOptions,
     console: TerminalConsole,
+    report: Report,
+    output: ChangeOutputOptions,
 ) -> None:
-    """Bring a warehouse up to date with a program and its sources."""
-    from corollary.cli.report.changes import report_run
+    """Bring a warehouse up to date with a program and its sources, or find out what that does."""
     from corollary.database.intake.pipeline import run
     from corollary.database.program.loaded_program import load_program
     from corollary.warehouse.formats.dialect import is_stream
@@ -237,10 +259,11 @@ def _update(
                 request.inputs,
                 idempotency=request.idempotency_key,
                 is_dry=request.is_dry,
+                approved=request.approved,
                 inspect=None if explainer is None else explainer.look,
             )
         note_proofs(outcome, database, explainer)
-        report_run(outcome, warehouse, output, console)
+        report(outcome, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))

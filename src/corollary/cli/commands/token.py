@@ -9,7 +9,7 @@ import click
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import POSITIVE, family, warehouse
-from corollary.cli.report.tables import table, terminal_width
+from corollary.cli.report.tables import table
 
 if TYPE_CHECKING:
     from corollary.console import TerminalConsole
@@ -69,7 +69,7 @@ def _note(
     console: "TerminalConsole", opened: "WarehouseCatalog", made: "Token", warehouse: str
 ) -> None:
     who = made.principal
-    until = "" if made.expires is None else f" until {_time(made.expires)}"
+    until = "" if made.expires is None else f" until {_ends(made)}"
     console.note(f"token of {who.name} ({who.role}){until}; it is not shown again")
     if who.role == "read":
         from corollary.warehouse.catalog.grants import StoredGrants
@@ -146,22 +146,18 @@ def _as_json(token: "Token") -> dict[str, Any]:
         "name": token.principal.name,
         "role": str(token.principal.role),
         "created": _time(token.created),
-        "expires": None if token.expires is None else _time(token.expires),
+        "expires": _ends(token),
     }
 
 
+def _ends(token: "Token") -> str | None:
+    return None if token.expires is None else _time(token.expires)
+
+
 def _lines(tokens: "list[Token]") -> Iterator[str]:
-    rows = [
-        [
-            [each.principal.name],
-            [str(each.principal.role)],
-            [_time(each.created)],
-            ["never" if each.expires is None else _time(each.expires)],
-        ]
-        for each in tokens
-    ]
+    rows = [_as_json(each) | {"expires": _ends(each) or "never"} for each in tokens]
     if rows:
-        yield from table(("name", "role", "created", "ends"), rows, terminal_width())
+        yield from table(("name", "role", "created", "ends"), [[*each.values()] for each in rows])
     else:
         yield "no tokens"
 

@@ -2,14 +2,14 @@
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from corollary.cli.options import ChangeOutputOptions
 from corollary.cli.output import print_warnings
 from corollary.cli.recording import echo
-from corollary.cli.report.tables import align, signed, table, terminal_width
+from corollary.cli.report.tables import align, signed, table
 from corollary.cli.report.violations import proof_texts, proofs_as_json
 from corollary.console import Phase, TerminalConsole, counted
 from corollary.errors import ConstraintError, redact_password
@@ -29,7 +29,12 @@ MAX_VIOLATIONS = 20
 
 
 def report_run(
-    outcome: "PipelineRun", warehouse: str, output: ChangeOutputOptions, console: TerminalConsole
+    outcome: "PipelineRun",
+    warehouse: str,
+    output: ChangeOutputOptions,
+    console: TerminalConsole,
+    planned: Iterable[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print an outcome: results to standard output, everything else as notes.
 
@@ -38,12 +43,15 @@ def report_run(
         warehouse: what the user calls the warehouse.
         output: the format, and the maximum number of tuples of a relation and of alerts.
         console: where notes go.
+        planned: the lines of the plan of a dry run, if there are others than usual.
+        more: keys of the JSON document that are added.
     """
     console.done()
     lines = _result(outcome, output.max_rows)
     if outcome.plan is not None:
-        lines = chain(plan_lines(outcome.plan, is_verbose=output.verbose), lines)
-    output.show(lambda: _as_json(outcome, output.max_rows), lines)
+        planned = planned or plan_lines(outcome.plan, is_verbose=output.verbose)
+        lines = chain(planned, lines)
+    output.show(lambda: {**_as_json(outcome, output.max_rows), **(more or {})}, lines)
     print_warnings(dict.fromkeys(outcome.warnings), console)
     if outcome.transaction is not None:
         question = way_to_ask(outcome.transaction, warehouse)
@@ -227,17 +235,15 @@ def plan_lines(plan: "RunPlan", *, is_verbose: bool) -> Iterator[str]:
     """
     if plan.sources:
         rows = [_source(each) for each in plan.sources]
-        yield from _table(["source", "relation", "reads", "rows"], rows)
+        yield from table(["source", "relation", "reads", "rows"], rows)
         yield ""
     if plan.relations:
         titles = ["relation", "change", "tuples", "by", "why"]
         rows = [_relation(each, is_verbose=is_verbose) for each in plan.relations]
-        yield from _table(titles, rows)
+        yield from table(titles, rows)
         yield ""
     if plan.tables:
-        yield from _table(
-            ["table", "change", "columns"], [_published(each) for each in plan.tables]
-        )
+        yield from table(["table", "change", "columns"], [_published(each) for each in plan.tables])
         yield ""
     for reader, names in plan.lost_grants.items():
         listed = ", ".join(names)
@@ -249,10 +255,6 @@ def plan_lines(plan: "RunPlan", *, is_verbose: bool) -> Iterator[str]:
             f"cost: {plan.seconds:.2f} s to read and derive, measured; {stored} to store and "
             f"{published} to publish come on top"
         )
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return table(header, [[cell.split(" ") for cell in row] for row in rows], terminal_width())
 
 
 def _source(each: "SourcePlan") -> list[str]:

@@ -11,8 +11,8 @@ COLUMN_MIN_WIDTH = 12
 UNBREAKABLE = "\ue000"
 """Replaces the blanks inside a piece while a cell is wrapped; any character of private use does."""
 
-Cell = Sequence[str]
-"""The pieces of a cell; lines break between them."""
+Cell = str | Sequence[str]
+"""The pieces of a cell, between which lines break; those of a text are its words."""
 
 
 def terminal_width() -> int:
@@ -71,12 +71,16 @@ def wrap(pieces: Sequence[str], width: int) -> list[str]:
     return [line.replace(UNBREAKABLE, " ") for line in lines]
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
-    """Return the lines of a table that fits into a width, if that is possible.
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[Cell]], width: int | None = None
+) -> list[str]:
+    """Return the lines of a table that fits into a width, that of the terminal, if possible.
 
     >>> table(["rule", "updates"], [[["1"], ["edge(a, b)", "edge(a, c)"]]], 18)
     ['rule  updates', '1     edge(a, b)', '      edge(a, c)']
     """
+    width = terminal_width() if width is None else width
+    rows = [[each.split(" ") if isinstance(each, str) else each for each in row] for row in rows]
     columns = list(zip([[title] for title in header], *rows, strict=True))
     widths = [max(len(" ".join(cell)) for cell in column) for column in columns]
     least = [max(len(piece) for cell in column for piece in cell) for column in columns]

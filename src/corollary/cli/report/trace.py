@@ -125,8 +125,7 @@ def comparison_lines(
             counts = [each.counts.get(counter, 0) if each else 0 for each in stats]
             if any(counts):
                 cells.append([counter, *(f"{count:,}" for count in counts)])
-        wrapped = [[[cell] for cell in row] for row in cells]
-        for line in table((name, *traced), wrapped, terminal_width() - len(INDENT)):
+        for line in table((name, *traced), cells, terminal_width() - len(INDENT)):
             yield INDENT + line
         for algorithm, transaction in traced.items():
             found = transaction.stats.get(name)

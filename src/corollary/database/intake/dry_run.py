@@ -5,24 +5,31 @@ seconds are those that reading and deriving took. What a dry run does not do, it
 storing the tuples and publishing them.
 """
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from corollary.core.program import Relation
+from corollary.core.printer import print_program
+from corollary.core.program import Program, Relation
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import published_relations
 from corollary.database.relation_plans import RelationEdit, RelationPlan
-from corollary.errors import ConstraintError, Diagnostic
+from corollary.errors import ConstraintError, Diagnostic, InputError
 from corollary.warehouse.sources.quarantine import QUARANTINE
 
 if TYPE_CHECKING:
+    from corollary.database.pending_commit import Position
     from corollary.database.transaction import Transaction
     from corollary.warehouse.files.places import Place
     from corollary.warehouse.publishing.table_schemas import TableSchema
+
+
+PLAN_ID_LENGTH = 12
 
 
 class SourceReading(StrEnum):
@@ -103,19 +110,26 @@ class RunPlan:
     """What a dry run has found.
 
     Attributes:
-        has_new_program: whether the program changes.
+        before: the program in force.
+        after: the one that would be in force.
         constraints: what would abort the transaction.
         lost_grants: by reader, the relations that are dropped and were granted.
         seconds: how long reading and deriving took.
     """
 
-    has_new_program: bool
+    before: Program
+    after: Program
     sources: Sequence[SourcePlan]
     relations: Sequence[RelationPlan]
     tables: Sequence[TablePlan]
     constraints: Sequence[Diagnostic]
     lost_grants: Mapping[str, Sequence[str]]
     seconds: float
+
+    @property
+    def has_new_program(self) -> bool:
+        """Whether the program changes."""
+        return self.after != self.before
 
     @property
     def stored_tuples(self) -> int:
@@ -171,7 +185,8 @@ def try_out(
     lost = {reader: sorted(gone & {*names}) for reader, names in database.grants().items()}
     root = None if warehouse is None else warehouse.root
     return RunPlan(
-        transaction.next_program.program != state.program,
+        state.program,
+        transaction.next_program.program,
         sources,
         [each for each in transaction.plan if each.relation != QUARANTINE.name or any(each.counts)],
         plan_tables(root, state.loaded, transaction, state.engine.size),
@@ -179,6 +194,41 @@ def try_out(
         {reader: names for reader, names in lost.items() if names},
         time.monotonic() - began,
     )
+
+
+def plan_id(
+    database: Database, program: Program, positions: "Mapping[str, Position | None]"
+) -> str:
+    """Return what a plan is known by: the commit that it follows, its program and its sources.
+
+    Args:
+        database: the warehouse, at the commit.
+        program: what is to be in force.
+        positions: how far each source has been read by then.
+    """
+    state, warehouse = state_of(database), warehouse_of(database)
+    has_commits = warehouse is not None and state.commits > 0
+    base = warehouse.commit_at(state.commits) if warehouse is not None and has_commits else None
+    time_of_base = None if base is None else base.time.isoformat()
+    known = [state.commits, time_of_base, str(state.day), print_program(program), positions]
+    text = json.dumps(known, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:PLAN_ID_LENGTH]
+
+
+def check_approved(approved: str, found: str) -> None:
+    """Refuse a run whose plan is not the one that was approved.
+
+    Raises:
+        InputError: `C1905`.
+    """
+    if approved != found:
+        raise InputError.of(
+            "C1905",
+            f"The plan is not `{approved}` any more: it is `{found}`; nothing was changed.",
+            None,
+            "something was committed, or the program or a source has changed since: look at "
+            f"`corollary plan` again, and approve `{found}`",
+        )
 
 
 def plan_tables(

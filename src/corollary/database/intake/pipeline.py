@@ -22,7 +22,14 @@ from corollary.database.arguments import PATH, checked
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of
-from corollary.database.intake.dry_run import RunPlan, SourcePlan, SourceReading, try_out
+from corollary.database.intake.dry_run import (
+    RunPlan,
+    SourcePlan,
+    SourceReading,
+    check_approved,
+    plan_id,
+    try_out,
+)
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
@@ -92,6 +99,7 @@ class PipelineRun:
         quarantined: how many records are in quarantine.
         sources: what was read.
         plan: what a dry run has found.
+        plan_id: what the plan of a dry run is known by, to approve it.
         why: proofs of what a dry run would violate, if they were asked for.
     """
 
@@ -104,6 +112,7 @@ class PipelineRun:
     seconds: float = 0.0
     sources: list[SourcePlan] = field(default_factory=list)
     plan: RunPlan | None = None
+    plan_id: str = ""
     why: Sequence[object] = ()
 
     @property
@@ -127,6 +136,7 @@ def run(
     *,
     idempotency: str | None = None,
     is_dry: bool = False,
+    approved: str | None = None,
     inspect: Callable[[OpenTransaction], None] | None = None,
     follow_up: FollowUp | None = None,
 ) -> PipelineRun:
@@ -140,6 +150,7 @@ def run(
         inputs: where sources are, and what is accepted of them.
         idempotency: a key of the run.
         is_dry: whether to change nothing.
+        approved: the plan that the run has to have.
         inspect: called before the end.
         follow_up: what to write that depends on what has come from the sources.
 
@@ -164,6 +175,7 @@ def run(
             transaction,
             is_needed=idempotency is not None or follow_up is not None,
             is_dry=is_dry,
+            approved=approved,
         )
     if not is_dry:
         outcome.delivered = database.deliver()
@@ -207,6 +219,7 @@ def _run(
     *,
     is_needed: bool,
     is_dry: bool,
+    approved: str | None,
 ) -> PipelineRun:
     began = time.monotonic()
     state = state_of(database)
@@ -261,16 +274,32 @@ def _run(
     if changed or gone:
         transaction.read(lambda: reader.read(changed, gone))
         is_needed = True
+
+    def found_plan() -> str:
+        positions: dict[str, Position | None] = {
+            each.name: known.get(each.name) for each in sources
+        }
+        return plan_id(database, program, positions | reader.positions)
+
+    def check_plan() -> DeferredOperations:
+        if approved is not None:
+            check_approved(approved, found_plan())
+        return DeferredOperations((), {})
+
     if is_dry:
         outcome.transaction = transaction
         outcome.plan = try_out(database, transaction, outcome.sources)
+        outcome.plan_id = found_plan()
         outcome.seconds = time.monotonic() - began
         return outcome
     if is_needed:
+        transaction.read(check_plan)
         transaction.commit()
         outcome.transaction, outcome.published = transaction, transaction.published
-    elif not database.publishes_by_hand:
-        outcome.published = database.publish()
+    else:
+        check_plan()
+        if not database.publishes_by_hand:
+            outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
     if has_quarantine(program):
         outcome.quarantined = state.engine.size(QUARANTINE.name)
@@ -311,6 +340,8 @@ class _SourceReader:
     outcome: PipelineRun
     program: Program
     inputs: Inputs
+    positions: dict[str, Position] = field(default_factory=dict)
+    """How far each source that has changed was read last."""
 
     def read(self, changed: "Sequence[Source]", gone: Sequence[str]) -> DeferredOperations:
         """Return what has changed in sources; called whenever the transaction is tried.
@@ -359,6 +390,7 @@ class _SourceReader:
                 continue
             key, has_copies = keys.get(left.name, ()), left.name in bags
             replaced.append(SourceDifference(name, left, *rows, key, has_copies=has_copies))
+        self.positions.update(positions)
         sizes = {each.relation.name: self._size(each.relation.name) for each in replaced}
         self.inputs.guards.check_deletes(replaced, sizes, self.state.engine.tasks)
         for each in replaced:

@@ -27,6 +27,7 @@ from corollary.database.sql.writes import (
     PreparedWrite,
     PreparedWrites,
     ResolvedWrite,
+    Returning,
     TouchedRows,
     merged_operations,
     recall_write,
@@ -45,12 +46,13 @@ from corollary.frontends.sql.statements.definitions import PlacedDefinition, fre
 from corollary.frontends.sql.statements.kept_texts import (
     AlteredStatements,
     altered_view,
+    column_defaults,
     edit_program,
 )
 from corollary.frontends.sql.statements.metadata import metadata_query, table_like
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.tables import lay_out_table
-from corollary.frontends.sql.statements.writes import default_value, merge_writes
+from corollary.frontends.sql.statements.writes import default_value, merge_of_conflict, merge_writes
 from corollary.source import SourceFile
 
 Found = TypeVar("Found")
@@ -386,7 +388,12 @@ class SqlSession:
     def _write(self, statement: nodes.Write, place: StatementPlace) -> Transaction | None:
         return self._do(self._seen(lambda: self._prepare(statement, place)))
 
-    def _prepare_merge(self, statement: nodes.Merge, place: StatementPlace) -> PreparedWrite:
+    def _prepare_merge(
+        self,
+        statement: nodes.Merge,
+        place: StatementPlace,
+        returning: ResolvedWrite | None = None,
+    ) -> PreparedWrite:
         """Return all writes of a MERGE, on the state that it follows, as one."""
         catalog = visible_catalog(self.state.program)
         table = find_table(catalog, statement.table.text, statement.table.span)
@@ -411,7 +418,25 @@ class SqlSession:
             rows = [self.ask(each.tree, each.place, None).arrow() for each in writes]
             return merged_operations(writes, rows, statement)
 
-        return PreparedWrite(table.relation, reads, self._settled(operations, is_own=is_own))
+        return PreparedWrite(
+            table.relation,
+            reads,
+            self._settled(operations, is_own=is_own),
+            returning=None if returning is None else Returning.of(returning),
+        )
+
+    def _prepare_conflict(self, statement: nodes.Insert, place: StatementPlace) -> PreparedWrite:
+        """Return INSERT … ON CONFLICT: a MERGE with the rows that it inserts."""
+        catalog = visible_catalog(self.state.program)
+        table = find_table(catalog, statement.table.text, statement.table.span)
+        conflict = statement.conflict
+        assert conflict is not None
+        plain = replace(statement, conflict=None)
+        if not (table.keys or conflict.columns or conflict.assignments):
+            return self._prepare(plain, place)  # there is no key that may be there
+        defaults = column_defaults(self.state.program, table.relation)
+        merge = merge_of_conflict(statement, table, defaults)
+        return self._prepare_merge(merge, place, resolve_write(self.state.loaded, plain, place))
 
     def _prepare_overwrite(self, statement: nodes.Insert, place: StatementPlace) -> PreparedWrite:
         """Return INSERT OVERWRITE: all rows go, before those of the query come."""
@@ -430,12 +455,17 @@ class SqlSession:
 
     def _do(self, write: PreparedWrite) -> Transaction | None:
         self.last_write = write
-        return self._in_transaction(lambda transaction: transaction.read(write.deferred))
+        made = self._in_transaction(lambda transaction: transaction.read(write.deferred))
+        if made is not None:
+            made.returned = write.returned
+        return made
 
     def _prepare(self, statement: nodes.Write, place: StatementPlace) -> PreparedWrite:
         """Return a write; the rows of one that reads nothing are computed now."""
         if isinstance(statement, nodes.Insert) and statement.is_overwriting:
             return self._prepare_overwrite(statement, place)
+        if isinstance(statement, nodes.Insert) and statement.conflict is not None:
+            return self._prepare_conflict(statement, place)
         write = resolve_write(self.state.loaded, statement, place)
         if write.reads:
             return self._noted(write, lambda: self._rows(write))
@@ -459,7 +489,10 @@ class SqlSession:
         is_own = self._reads_own(self._reads(write), write.statement)
         self._note_write(write.statement, write.table)
         settled = self._settled(operations, is_own=is_own)
-        return PreparedWrite(write.table.relation, write.reads, settled, touched)
+        returning = Returning.of(write)
+        return PreparedWrite(
+            write.table.relation, write.reads, settled, touched, returning=returning
+        )
 
     def _settled(
         self, operations: Callable[[], list[Operation]], *, is_own: bool

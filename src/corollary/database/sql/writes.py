@@ -4,13 +4,14 @@ Those that are written again are remembered by shape, as questions are. The rows
 VALUES` are the values themselves, if these fit the columns: nothing is bound, planned or computed.
 """
 
+import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from corollary.core.arrow import arrow_type, group_rows
+from corollary.core.arrow import arrow_type, from_python, group_rows, sort_rows, to_python
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Kind
@@ -37,6 +38,7 @@ from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.shapes import TextShape, is_write, plain_cells
 from corollary.frontends.sql.statements.writes import (
+    returned_columns,
     rows_to_delete,
     rows_to_insert,
     rows_to_update,
@@ -231,6 +233,41 @@ class TouchedRows:
         return few.values.isdisjoint(tuple(row[each] for each in at) for row in many.values)
 
 
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """Columns of the rows that are written: their numbers, and how they are called."""
+
+    relation: Relation
+    columns: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def of(cls, write: ResolvedWrite) -> "Returning | None":
+        """Return what a write returns, if it does."""
+        if not write.statement.returning:
+            return None
+        return cls(write.relation, returned_columns(write.statement, write.table))
+
+    def rows(self, operations: Sequence[Operation]) -> pa.Table:
+        """Return the rows of operations."""
+        relation = self.relation
+        tables = [
+            each.rows
+            if isinstance(each.rows, pa.Table)
+            else from_python([row[: relation.arity] for row in each.rows], relation)
+            for each in operations
+        ]
+        types = [arrow_type(each) for each in relation.types]
+        parts = [[each.column(at).cast(types[at]) for each in tables] for at, _ in self.columns]
+        columns = [pa.chunked_array([one for each in part for one in each.chunks], types[at])
+                   for part, (at, _) in zip(parts, self.columns, strict=True)]  # fmt: skip
+        return pa.table(columns, [name for _, name in self.columns])
+
+
+def digest_rows(rows: pa.Table) -> str:
+    """Return what tells rows from others, whatever their order."""
+    return hashlib.sha256(repr(to_python(sort_rows(rows))).encode()).hexdigest()
+
+
 @dataclass(slots=True)
 class PreparedWrite:
     """An INSERT, DELETE or UPDATE that was read.
@@ -242,6 +279,9 @@ class PreparedWrite:
         touched: the rows that it reads, removes or adds, if that is known.
         number: of its text.
         rows: how many rows it has found, when that was called.
+        returning: what it returns of the rows that it writes, if it does.
+        returned: these rows, when that was called.
+        expected: the digest of those that were returned before, if they were.
     """
 
     relation: str
@@ -250,11 +290,28 @@ class PreparedWrite:
     touched: TouchedRows | None = None
     number: int = 0
     rows: int = 0
+    returning: Returning | None = None
+    returned: pa.Table | None = None
+    expected: str | None = None
 
     def deferred(self) -> DeferredOperations:
-        """Return what it does, for `Transaction.read`."""
+        """Return what it does, for `Transaction.read`.
+
+        Raises:
+            InputError: it gives other rows than were returned before.
+        """
         found = self.operations()
-        self.rows = len(found[-1].rows)
+        written = [each for each in found if each.sign is State.ADDED] or found
+        self.rows = sum(len(each.rows) for each in written)
+        if self.returning is not None:
+            self.returned = self.returning.rows(written)
+            if self.expected not in (None, digest_rows(self.returned)):
+                raise InputError.of(
+                    "C1385",
+                    f"Another commit has changed the rows of `{self.relation}` that were returned.",
+                    None,
+                    "do the transaction again",
+                )
         return DeferredOperations(found, {})
 
 
@@ -287,6 +344,11 @@ class PreparedWrites:
                 _merged([done for each in writes for done in each.deferred().operations]), {}
             )
         )
+
+    @property
+    def returned(self) -> pa.Table | None:
+        """The rows that the write returns, if there is only one."""
+        return self.writes[0].returned if len(self.writes) == 1 else None
 
     def row_counts(self) -> list[int]:
         """Return how many rows the writes of each text have found, after the commit."""
@@ -389,7 +451,8 @@ def _make_shape(state: DatabaseState, shape: TextShape) -> WriteShape | None:
     statements = parse_statements(file)
     if len(statements) != 1 or not isinstance(statements[0], nodes.Write):
         return None
-    if isinstance(statements[0], nodes.Insert) and statements[0].is_overwriting:
+    first = statements[0]
+    if isinstance(first, nodes.Insert) and (first.is_overwriting or first.conflict is not None):
         return None
     place = StatementPlace(file, shape.values)
     write = resolve_write(state.loaded, statements[0], place)

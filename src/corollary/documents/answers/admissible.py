@@ -48,7 +48,7 @@ from corollary.documents.types.constraints import (
     nodes_at,
     values_of,
 )
-from corollary.documents.types.content_fit import Supply, Types, has_fit
+from corollary.documents.types.content_fit import Supply, Types, fitting_types, has_fit
 from corollary.documents.types.function_types import ANY, Child, Production
 from corollary.documents.types.node_types import Supplier
 from corollary.documents.types.satisfiability import Satisfiability
@@ -206,11 +206,7 @@ class AdmissibleCompletions:
     # --- the chase -------------------------------------------------------------------------------
 
     def ends(self, demands: Demanded) -> Iterator[Demanded]:
-        """Yield the ends of the chase of demands.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Yield the ends of the chase of demands."""
         if not self.completions.has_one({name: [*each] for name, each in demands.items()}):
             return
         tableau = self.tableau(demands)
@@ -303,9 +299,6 @@ class AdmissibleCompletions:
         """Return an admissible completion that meets the demands of an end; None if unknown.
 
         What functions have brought is in it; the calls are there, and bring nothing more.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
         """
         pending, seen = [end], set[frozenset[tuple[str, frozenset[ConjunctivePattern]]]]()
         while pending and len(seen) < WITNESS_TRIES:
@@ -523,8 +516,5 @@ class _Filling:
 def _types_of_tree(completions: Completions, tree: GrownTree) -> Types:
     """Return the types of a tree that was made."""
     below = Counter(_types_of_tree(completions, each) for each in tree.children)
-    found = {ANY}
-    for name, production in completions.rules.candidates(tree.label, tree.kind):
-        if name not in found and has_fit(production, below, (), completions.budget):
-            found.add(name)
-    return frozenset(found)
+    candidates = completions.rules.candidates(tree.label, tree.kind)
+    return fitting_types(candidates, below, completions.budget) | {ANY}

@@ -4,10 +4,11 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from itertools import count
 
+from corollary.documents.answers.matching import nodes_in
 from corollary.documents.answers.scenarios import Scenario
 from corollary.documents.answers.unknown import Unknown, decode_label
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import ConjunctivePattern, Fork, Group, Node, QueryShape
+from corollary.documents.queries.shape import ConjunctivePattern, Node, QueryShape
 from corollary.documents.trees.document_tree import DocumentTree
 from corollary.documents.trees.forest import ROOT, ForestNode, NodeKind
 
@@ -17,31 +18,12 @@ Canonical = Mapping[str, list[ForestNode]]
 
 def star_length(shape: QueryShape) -> int:
     """Return the greatest number of `*` on a path of `/` edges of a query."""
-    longest = 0
 
-    def walk(node: Node, before: int) -> None:
-        nonlocal longest
+    def longest(node: Node, before: int) -> int:
         here = (before if node.axis is Axis.CHILD else 0) + (node.label is None)
-        longest = max(longest, here)
-        walk_group(node.group, here)
+        return max((here, *(longest(each, here) for each in nodes_in(node.group))))
 
-    def walk_group(group: Group, here: int) -> None:
-        for branch in group.branches:
-            if isinstance(branch, Fork):
-                for alternative in branch.alternatives:
-                    walk_group(alternative, here)
-            else:
-                walk(branch, here)
-
-    for root in shape.roots:
-        walk(root.node, 0)
-    return longest
-
-
-def edges_of(pattern: ConjunctivePattern) -> list[ConjunctivePattern]:
-    """Return the nodes of a pattern that a `//` edge leads to, its root included."""
-    below = [each for child in pattern.children for each in edges_of(child)]
-    return [pattern, *below] if pattern.node.axis is Axis.DESCENDANT else below
+    return max((longest(root.node, 0) for root in shape.roots), default=0)
 
 
 def canonical(scenario: Scenario, lengths: tuple[int, ...], nodes: DocumentTree) -> Canonical:
@@ -96,10 +78,6 @@ class Overlay:
     Attributes:
         grown: the new nodes, and everything above them.
         origins: for each new node the call beside which it would come.
-
-    Args:
-        nodes: the document; it stays as it is.
-        trees: what functions would bring.
     """
 
     def __init__(self, nodes: DocumentTree, trees: Canonical) -> None:

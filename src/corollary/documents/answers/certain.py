@@ -18,8 +18,10 @@ several calls is taken as if each call got trees of its own: there are more comp
 less is sure.
 """
 
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
 from typing import TypeVar, assert_never
@@ -79,9 +81,6 @@ class Certainty:
         """Whether an answer holds in every completion, without joins and comparisons.
 
         None asks whether there is any answer.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
         """
         search = Avoidance(self._completions, self.patterns(answer), self._budget)
         return not search.is_avoided()
@@ -167,6 +166,7 @@ class OutlineSearch:
             if isinstance(part, Node)
         ]
         self._labels = frozenset(each.label for each in self._nodes if each.label is not None)
+        self._trees: dict[Types, Outlines] = {}
         self._closed = self._closed_outlines()
 
     def _outline(self, label: str | None, kind: NodeKind, below: Sequence[Outline]) -> Outline:
@@ -181,6 +181,26 @@ class OutlineSearch:
             and _has_all(node.group, children, deep)
         )
         return Outline(here, deep)
+
+    def _outlines(self, types: Types) -> Outlines:
+        """Return the outlines of the trees that are of all of some types, as far as they matter."""
+        key = types - {ANY}
+        if key not in self._trees:
+            self._trees[key] = frozenset()
+            before: dict[Types, Outlines] = {}
+            while before != self._trees:  # others are found on the way: all grow together
+                before = dict(self._trees)
+                for each in before:
+                    self._trees[each] = self._kept({*self._trees[each], *self._grow(each)})
+        return self._trees[key]
+
+    @abstractmethod
+    def _grow(self, types: Types) -> Iterator[Outline]:
+        """Yield the outlines of trees, given those of their children so far."""
+
+    def _kept(self, outlines: AbstractSet[Outline]) -> Outlines:
+        """Return the outlines of trees that matter: all of them."""
+        return frozenset(outlines)
 
     def _closed_outlines(self) -> dict[int, Outline]:
         """Return the outlines of the nodes below which nothing can come."""
@@ -215,12 +235,7 @@ class OutlineSearch:
     def _choices(
         self, number: int, tables: Mapping[int, Mapping[str, _Found]]
     ) -> Iterator[tuple[str, Production, Counter[Types], list[_Found]]]:
-        """Yield the productions that an open node can have, and choices for its open children.
-
-        Args:
-            number: the node.
-            tables: what was found for its children, by their types.
-        """
+        """Yield the productions that an open node can have, and choices for its open children."""
         counts, open_, _ = self._completions.children(number)
         for name, production in self._completions.open_candidates(number):
             fit = production.types
@@ -269,18 +284,8 @@ class OutlineSearch:
 class Avoidance(OutlineSearch):
     """Looks for a completion in which none of some patterns matches."""
 
-    def __init__(
-        self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
-    ) -> None:
-        super().__init__(completions, patterns, budget)
-        self._trees: dict[Types, Outlines] = {}
-
     def is_avoided(self) -> bool:
-        """Whether there is one.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Whether there is one."""
         tree = self._completions.tree
         if tree.root in self._closed:
             return not self._closed[tree.root].here & self._roots
@@ -291,20 +296,11 @@ class Avoidance(OutlineSearch):
         found = tables[tree.root].get(self._completions.grammar.start, frozenset())
         return any(not each.here & self._roots for each in found)
 
-    def _outlines(self, types: Types) -> Outlines:
-        """Return the least outlines of the trees that are of all of some types."""
-        key = types - {ANY}
-        if key not in self._trees:
-            self._trees[key] = frozenset()
-            before: dict[Types, Outlines] = {}
-            while before != self._trees:  # others are found on the way: all grow together
-                before = dict(self._trees)
-                for each in before:
-                    self._trees[each] = _least([*self._trees[each], *self._grow(each)])
-        return self._trees[key]
+    def _kept(self, outlines: AbstractSet[Outline]) -> Outlines:
+        """Return the outlines that have no more than another one."""
+        return _least(outlines)
 
     def _grow(self, types: Types) -> Iterator[Outline]:
-        """Yield the outlines of trees, given those of their children so far."""
         sat = self._completions.sat
         if not types:
             yield self._outline(None, NodeKind.ELEMENT, [])
@@ -358,7 +354,7 @@ def _has_all(group: Group, children: frozenset[int], deep: frozenset[int]) -> bo
     return True
 
 
-def _least(outlines: Sequence[Outline]) -> Outlines:
+def _least(outlines: Iterable[Outline]) -> Outlines:
     """Return the outlines that have no more than another one."""
     distinct = set(outlines)
     return frozenset(

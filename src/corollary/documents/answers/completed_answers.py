@@ -107,11 +107,7 @@ class CallResult(NamedTuple):
 
 
 def independent_results(whole: Completions) -> dict[str, CallResult] | None:
-    """Return what each live function may bring; None if it may depend on what others bring.
-
-    Raises:
-        WorkLimitError: it takes more than the budget.
-    """
+    """Return what each live function may bring; None if it may depend on what others bring."""
     rules = whole.grammar.rules
     if any(each.calls for name in rules for each in whole.grammar.productions(name)):
         return None
@@ -313,9 +309,6 @@ class _CompletedSearch:
 
         If there are no labels to return or to join, and functions do not depend on each other, each
         is taken by itself. Otherwise it is tried which scenarios have a completion.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
         """
         question = self._question
         if not self._constraints and not any(node.columns for node in question.shape.nodes()):
@@ -348,11 +341,7 @@ class _CompletedSearch:
         return possible_answers(question, taken, self._labels, self._budget)
 
     def find_ways(self) -> Ways:
-        """Return which functions bring about answers together; note the answers.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return which functions bring about answers together; note the answers."""
         found: Ways = {}
         search = ScenarioSearch.on(self._question, self._budget)
         for root in self._question.shape.roots:
@@ -440,11 +429,7 @@ class _CompletedSearch:
     # --- what is sure ----------------------------------------------------------------------------
 
     def find_sure(self) -> tuple[Tuples, bool]:
-        """Return the answers that are sure, and whether it is sure that there is one.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return the answers that are sure, and whether it is sure that there is one."""
         reasons = [*self.reasons]
         sure, is_true = self._find_sure_by_type()
         if not self._constraints or self.rows <= self._question.sure_rows:

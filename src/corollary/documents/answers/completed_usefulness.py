@@ -31,7 +31,6 @@ from corollary.documents.answers.unknown import (
     range_of,
 )
 from corollary.documents.answers.usefulness import Usefulness
-from corollary.documents.queries.shape import Node
 from corollary.documents.trees.forest import NodeKind
 from corollary.documents.types.completions import Completions
 from corollary.documents.types.content_fit import Types
@@ -47,14 +46,7 @@ Pair = tuple[Outline, Outline]
 def useful_in_completions(
     question: Question, completed: CompletedAnswers, bound: frozenset[str], limits: SearchLimits
 ) -> Usefulness:
-    """Return the functions that are useful, or not proved useless within the limits.
-
-    Args:
-        question: on a document with a type.
-        completed: what it answers.
-        bound: the functions that may be useful.
-        limits: what the search may take.
-    """
+    """Return the functions that are useful, or not proved useless within the limits."""
     assert question.document_type is not None
     proved, budget = set[str](), limits.budget()
     try:
@@ -121,17 +113,10 @@ def _answers(completed: CompletedAnswers) -> list[EncodedRow]:
 class _DifferenceSearch(OutlineSearch):
     """Looks for completions in which patterns match, but not without what a function brings."""
 
-    def __init__(
-        self, completions: Completions, patterns: Sequence[Node], budget: WorkBudget
-    ) -> None:
-        super().__init__(completions, patterns, budget)
-        self._every: dict[Types, frozenset[Outline]] = {}
-
     def is_useful(self, function: str) -> bool:
         """Whether there is such a completion.
 
         Raises:
-            WorkLimitError: it takes more than the budget.
             UndecidedError: trees would have to be of several types at once.
         """
         whole = self._completions
@@ -143,20 +128,7 @@ class _DifferenceSearch(OutlineSearch):
 
     # --- trees of types --------------------------------------------------------------------------
 
-    def _all_outlines(self, types: Types) -> frozenset[Outline]:
-        """Return the outlines of all trees that are of all of some types."""
-        key = types - {ANY}
-        if key not in self._every:
-            self._every[key] = frozenset()
-            before: dict[Types, frozenset[Outline]] = {}
-            while before != self._every:  # others are found on the way: all grow together
-                before = dict(self._every)
-                for each in before:
-                    self._every[each] |= {*self._grow_all(each)}
-        return self._every[key]
-
-    def _grow_all(self, types: Types) -> Iterator[Outline]:
-        """Yield the outlines of trees, given those of their children so far."""
+    def _grow(self, types: Types) -> Iterator[Outline]:
         sat = self._completions.sat
         for chosen in product(*(sat.productions(each) for each in sorted(types))):
             several = chosen or (ANYTHING,)
@@ -186,7 +158,7 @@ class _DifferenceSearch(OutlineSearch):
 
     def _of_child(self, type_: str) -> frozenset[Outline]:
         key = frozenset({type_}) - {ANY}
-        return self._every.setdefault(key, frozenset())
+        return self._trees.setdefault(key, frozenset())
 
     def _closure(self, found: set[Outline], options: Sequence[frozenset[Outline]]) -> set[Outline]:
         """Return what is matched if one of each option is added any number of times."""
@@ -224,7 +196,7 @@ class _DifferenceSearch(OutlineSearch):
     def _brought_pairs(self, tree: tuple[Supplier, str], function: str) -> list[Pair]:
         """Return the pairs of the trees of a type that a function brings."""
         supplier, type_ = tree
-        outlines = self._all_outlines(frozenset({type_, supplier.type}))
+        outlines = self._outlines(frozenset({type_, supplier.type}))
         if supplier.name == function:
             return _best([(each, NOTHING) for each in outlines])
         return [(each, each) for each in outlines]

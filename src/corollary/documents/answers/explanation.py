@@ -56,14 +56,7 @@ class Explanation:
 
 
 def explain(question: Question, answer: Answer, value: float, limits: SearchLimits) -> Explanation:
-    """Return why an answer is sure, or what it waits for.
-
-    Args:
-        question: what it is an answer to.
-        answer: the answer.
-        value: 1 if it is sure, 0.5 if it is possible, 0 otherwise.
-        limits: what the search may take.
-    """
+    """Return why an answer is sure, or what it waits for."""
     if value == 1:
         return Explanation(answer, value, _witness_paths(question, answer))
     if value == 0:

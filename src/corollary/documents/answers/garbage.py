@@ -32,12 +32,7 @@ class Collected:
 
 
 def collect(question: Question, storage: Storage) -> set[int]:
-    """Return the nodes that an open question needs.
-
-    Args:
-        question: one that has further answers to expect.
-        storage: where the relations of its rules are.
-    """
+    """Return the nodes that an open question needs."""
     return _NeededNodes(question, storage).find()
 
 

@@ -91,11 +91,7 @@ def match_tables(
     algebra: RowAlgebra = PLAIN,
     budget: WorkBudget | None = None,
 ) -> MatchTables:
-    """Return what matches where.
-
-    Raises:
-        WorkLimitError: it takes more than the budget.
-    """
+    """Return what matches where."""
     nodes = [*shape.nodes()]
     deep = frozenset(node.number for node in nodes if node.axis is Axis.DESCENDANT)
     tests = _tests(nodes)

@@ -28,6 +28,7 @@ from corollary.documents.queries.shape import (
     Root,
     classes_in,
     expand_alternatives,
+    fixed_labels_in,
 )
 from corollary.documents.trees.forest import NodeKind
 from corollary.engines.budget import WorkBudget
@@ -87,21 +88,13 @@ class ScenarioSearch:
 
     @classmethod
     def on(cls, question: Question, budget: WorkBudget) -> "ScenarioSearch":
-        """Return a search for the scenarios of a question, with all functions as streams.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return a search for the scenarios of a question, with all functions as streams."""
         nodes, shape = question.nodes, question.shape
         possible = matching.match_tables(nodes, shape, question.stream_results, budget=budget)
         return cls(nodes, possible, matching.match_tables(nodes, shape, budget=budget), budget)
 
     def of_root(self, root: Root) -> frozenset[Scenario]:
-        """Return the scenarios of one of the alternatives of a query.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return the scenarios of one of the alternatives of a query."""
         if root.node.number not in self.possible.here[self.tree.root]:
             return frozenset()
         found = self._of_node(root.node, self.tree.root)
@@ -124,8 +117,10 @@ class ScenarioSearch:
     def _of_call(node: Node, function: str) -> frozenset[Scenario]:
         found = set()
         for pattern in expand_alternatives(node):
-            known = _known(pattern, {})
-            if known is not None:
+            known: dict[str, str] | None = {}
+            for name, label in fixed_labels_in(pattern):
+                known = None if known is None else _with(known, name, encode_label(label))
+            if known is not None:  # else two labels meet in a class
                 found.add(Scenario(frozenset({(pattern, function)}), tuple(sorted(known.items()))))
         return frozenset(found)
 
@@ -228,16 +223,3 @@ def _merge_labels(left: Labels, right: Labels) -> Labels | None:
 def _with(labels: Mapping[str, str], name: str, label: str) -> dict[str, str] | None:
     both = meet(labels.get(name, UNKNOWN), label)
     return None if both is None else {**labels, name: both}
-
-
-def _known(pattern: ConjunctivePattern, labels: dict[str, str]) -> dict[str, str] | None:
-    """Return what is known of classes if a pattern is brought; None if it cannot be."""
-    found: dict[str, str] | None = labels
-    node = pattern.node
-    if node.carried is not None and node.label is not None:
-        found = _with(labels, node.carried, encode_label(node.label))
-    for each in pattern.children:
-        if found is None:
-            return None
-        found = _known(each, found)
-    return found

@@ -1,4 +1,8 @@
-"""How much a search over a document may take."""
+"""How much a search over a document may take.
+
+Every search here and in `types` gets a budget, and raises `WorkLimitError` if it takes more. Who
+begins a search catches that, and answers with a bound.
+"""
 
 from corollary.data_class import dataclass
 from corollary.engines.budget import WorkBudget

@@ -24,11 +24,13 @@ for a stream. So what is possible if it brings nothing there is computed as well
 same, it is exact.
 """
 
-from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import islice
 
 from corollary.data_class import dataclass
 from corollary.documents.answers import assumptions
+from corollary.documents.answers.canonical import fresh_labels
 from corollary.documents.answers.matching import (
     answer_of,
     call_results,
@@ -43,6 +45,7 @@ from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import (
     NO_ROWS,
     UNKNOWN,
+    EncodedRow,
     Tuples,
     encode_label,
     encode_one_of,
@@ -61,15 +64,15 @@ class Refinement:
     """The answers that are possible, and whether that is exact or only an upper bound.
 
     Attributes:
-        answers: encoded as in relations, sure ones included.
+        possible: encoded as in relations, sure ones included.
         is_exact: whether all of them are possible.
-        work: that the search took.
+        work: that the search took; None if the rules were enough.
         reason: why they are a bound, if they are one.
     """
 
-    answers: Tuples
+    possible: AbstractSet[EncodedRow]
     is_exact: bool
-    work: WorkUsed
+    work: WorkUsed | None = None
     reason: str = ""
 
 
@@ -87,6 +90,8 @@ def is_exact(question: Question) -> bool:
 
 def refine(question: Question, limits: SearchLimits) -> Refinement:
     """Return the answers that are possible."""
+    if not question.possible_rows or is_exact(question):
+        return Refinement(question.possible_rows, True)
     functions = [question.functions[name] for name in sorted(question.candidates)]
     least = [replace(each, expanded_type=each.least_type) for each in functions]
     labels = labels_that_matter(question)
@@ -109,17 +114,7 @@ def refine(question: Question, limits: SearchLimits) -> Refinement:
 def possible_answers(
     question: Question, functions: list[Function], labels: list[str], budget: WorkBudget
 ) -> Tuples:
-    """Return the answers that are possible with some functions.
-
-    Args:
-        question: the query on the document.
-        functions: those that may bring something, as they are taken.
-        labels: those that the root of an answer may have to have.
-        budget: what the search may take.
-
-    Raises:
-        WorkLimitError: it takes more than the budget.
-    """
+    """Return the answers that are possible with some functions."""
     shape = question.shape
     algebra = assumptions.AssumingRows(budget)
     brought = {
@@ -148,7 +143,7 @@ def labels_that_matter(question: Question) -> list[str]:
     classes = {node.carried for node in nodes if node.carried is not None}
     if not classes:
         tests = {node.label for node in nodes if node.axis is Axis.CHILD and node.label is not None}
-        return sorted(tests) or [*_fresh_labels(set(), 1)]
+        return sorted(tests) or [next(fresh_labels(set()))]
     tree = question.nodes
     found = {node.label for node in nodes if node.label is not None}
     found |= {
@@ -158,16 +153,7 @@ def labels_that_matter(question: Question) -> list[str]:
     }
     found = found.union(*(labels_of(each.expanded_type) for each in question.functions.values()))
     found = found.union(*(map(str, answer) for answer in question.sure))
-    return [*sorted(found), *_fresh_labels(found, len(classes))]
-
-
-def _fresh_labels(taken: set[str], number: int) -> Iterator[str]:
-    at = 0
-    while number:
-        if (label := f"new{at}") not in taken:
-            number -= 1
-            yield label
-        at += 1
+    return [*sorted(found), *islice(fresh_labels(found), len(classes))]
 
 
 def _nodes_in_reach(question: Question, function: str) -> list[Node]:
@@ -194,17 +180,7 @@ def _nodes_in_reach(question: Question, function: str) -> list[Node]:
 def _brought(
     function: Function, nodes: list[Node], labels: list[str], algebra: assumptions.AssumingRows
 ) -> dict[int, Tuples]:
-    """Return what a live function can bring for query nodes, with what that assumes of it.
-
-    Args:
-        function: one that is live.
-        nodes: the query nodes that it may match.
-        labels: those that the root of an answer may have to have.
-        algebra: of the rows.
-
-    Raises:
-        WorkLimitError: it takes more than the budget.
-    """
+    """Return what a live function can bring for query nodes, with what that assumes of it."""
     type_ = function.expanded_type
     found: dict[int, Tuples] = {}
     if isinstance(type_, Grammar) and function.is_once:

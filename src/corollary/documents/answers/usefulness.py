@@ -24,18 +24,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from corollary.data_class import dataclass
-from corollary.documents.answers.canonical import (
-    Canonical,
-    Overlay,
-    canonical,
-    edges_of,
-    star_length,
-)
+from corollary.documents.answers.canonical import Canonical, Overlay, canonical, star_length
 from corollary.documents.answers.matching import answers_at, match_added, match_tables
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.scenarios import Scenario, ScenarioSearch
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import NO_ROWS, Tuples
+from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import Node, Root
 from corollary.engines.budget import WorkBudget, WorkLimitError, WorkUsed
 
@@ -137,11 +132,7 @@ class _Tests:
         self._by_function: dict[str, list[tuple[Root, Scenario]]] = {}
 
     def is_enough(self, name: str) -> bool:
-        """Whether a function makes an answer possible by itself, which is not sure: it is useful.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Whether a function alone makes an answer possible that is not sure: it is useful."""
 
         def results(node: Node, function: str) -> Tuples:
             return self._question.stream_results(node, function) if function == name else NO_ROWS
@@ -174,11 +165,7 @@ class _Tests:
                 self._by_function.setdefault(name, []).append(pair)
 
     def is_useful(self, name: str) -> bool:
-        """Whether a function is useful.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Whether a function is useful."""
         question = self._question
         for root, scenario in self._by_function.get(name, ()):
             # Alone it completes a match that is not there without it: no test is needed.
@@ -212,7 +199,8 @@ def _lengths(scenario: Scenario, longest: int) -> Iterator[tuple[int, ...]]:
 
     The first two decide most instances.
     """
-    number = sum(len(edges_of(pattern)) for pattern, _ in scenario.contributions)
+    nodes = [node for pattern, _ in scenario.contributions for node in pattern.nodes()]
+    number = sum(node.axis is Axis.DESCENDANT for node in nodes)
     first = (longest + 1,) * number, (0,) * number
     yield from dict.fromkeys(first)
     for each in product(range(longest + 2), repeat=number):

@@ -175,6 +175,12 @@ class ConjunctivePattern:
         """The label that a node has to have."""
         return self.node.label
 
+    def nodes(self) -> Iterator[Node]:
+        """Yield its nodes in preorder."""
+        yield self.node
+        for each in self.children:
+            yield from each.nodes()
+
 
 def expand_alternatives(node: Node) -> list[ConjunctivePattern]:
     """Return the conjunctive patterns that a node with everything below it stands for."""
@@ -195,27 +201,20 @@ def _expand(group: Group) -> list[tuple[ConjunctivePattern, ...]]:
 
 
 def classes_in(pattern: ConjunctivePattern) -> Iterator[str]:
-    """Yield the classes whose labels a pattern gives."""
-    if pattern.node.carried is not None:
-        yield pattern.node.carried
-    for each in pattern.children:
-        yield from classes_in(each)
+    """Return the classes whose labels a pattern gives."""
+    return (each.carried for each in pattern.nodes() if each.carried is not None)
 
 
 def fixed_labels_in(pattern: ConjunctivePattern) -> Iterator[tuple[str, str]]:
     """Yield the classes of a pattern that have a label in the query, with the label."""
-    if pattern.node.carried is not None and pattern.node.label is not None:
-        yield pattern.node.carried, pattern.node.label
-    for each in pattern.children:
-        yield from fixed_labels_in(each)
+    for each in pattern.nodes():
+        if each.carried is not None and each.label is not None:
+            yield each.carried, each.label
 
 
 def labels_in(pattern: ConjunctivePattern) -> Iterator[str]:
-    """Yield the labels that a pattern asks for."""
-    if pattern.label is not None:
-        yield pattern.label
-    for each in pattern.children:
-        yield from labels_in(each)
+    """Return the labels that a pattern asks for."""
+    return (each.label for each in pattern.nodes() if each.label is not None)
 
 
 def with_labels(

@@ -12,12 +12,7 @@ from corollary.documents.trees.forest import ROOT, Forest, ForestNode, NodeKind,
 
 
 def _forms(forest: Forest, forms: dict[tuple[object, ...], int]) -> list[int]:
-    """Return the form of each node of a forest: equal trees, whatever their order, have the same.
-
-    Args:
-        forest: the trees.
-        forms: the numbers of forms, which are known already.
-    """
+    """Return the form of each node: equal trees, whatever their order, have the same."""
     below = children_of(forest)
     found = [0] * len(forest)
     for position in reversed(range(len(forest))):

@@ -177,12 +177,6 @@ def check_conformance(
 ) -> None:
     """Check that a document has a completion, as far as the limits allow.
 
-    Args:
-        type_: what it has to be.
-        tree: the document.
-        limits: what the search may take.
-        cause: what messages begin with: the document, or what changes it.
-
     Raises:
         ActiveDocumentError: there is none.
     """
@@ -209,12 +203,6 @@ def check_constraints(
     type_: DocumentType, tree: DocumentTree, limits: SearchLimits, cause: str = "The document"
 ) -> None:
     """Check that a document may have a completion that satisfies its constraints.
-
-    Args:
-        type_: its type, with the constraints.
-        tree: the document.
-        limits: what the search may take.
-        cause: what messages begin with: the document, or what changes it.
 
     Raises:
         ActiveDocumentError: there is none.

@@ -12,7 +12,7 @@ from corollary.documents.trees.forest import (
     children_of,
     roots_of,
 )
-from corollary.documents.types.content_fit import has_fit
+from corollary.documents.types.content_fit import fitting_types
 from corollary.documents.types.function_types import (
     ANY,
     FunctionType,
@@ -129,12 +129,13 @@ def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
             for at in below[position]
             if forest[at].kind is not NodeKind.FUNCTION
         )
-        for name in grammar.rules:
-            for production in grammar.productions(name):
-                fits = production.has_label(row.label, row.kind) and _may_call(production, calls)
-                if fits and has_fit(production, below_types):
-                    types[position].add(name)
-                    break
+        candidates = (
+            (name, each)
+            for name in grammar.rules
+            for each in grammar.productions(name)
+            if each.has_label(row.label, row.kind) and _may_call(each, calls)
+        )
+        types[position] |= fitting_types(candidates, below_types)
     return [
         row
         for position, row in enumerate(forest)

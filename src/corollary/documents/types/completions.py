@@ -37,7 +37,7 @@ from corollary.documents.queries.pattern import Axis
 from corollary.documents.queries.shape import ConjunctivePattern
 from corollary.documents.trees.document_tree import DocumentTree
 from corollary.documents.trees.forest import NodeKind
-from corollary.documents.types.content_fit import Supply, Types, has_fit
+from corollary.documents.types.content_fit import Supply, Types, fitting_types, has_fit
 from corollary.documents.types.function_types import (
     ANY,
     ANYTHING,
@@ -80,11 +80,7 @@ class DocumentType:
     ended: Collection[str] = ()
 
     def completions(self, tree: DocumentTree, budget: WorkBudget) -> "Completions":
-        """Return the completions of a document.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return the completions of a document."""
         return Completions(
             tree, self.rules((name for name in tree.calls if tree.calls[name]), budget)
         )
@@ -104,10 +100,6 @@ class DocumentType:
 @dataclass(slots=True)
 class Completions:
     """The completions of one state of a document.
-
-    Args:
-        tree: the document.
-        rules: its type, and what functions may bring.
 
     Attributes:
         shared: the functions with several calls.
@@ -159,11 +151,7 @@ class Completions:
     # --- questions -------------------------------------------------------------------------------
 
     def has_one(self, demands: Demands | None = None) -> bool:
-        """Whether there is a completion in which the trees of functions meet demands.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Whether there is a completion in which the trees of functions meet demands."""
         wanted = {name: frozenset(several) for name, several in (demands or {}).items() if several}
         key = frozenset(wanted.items())
         if key not in self._known:
@@ -244,28 +232,16 @@ class Completions:
             for child in self.tree.children[number]
             if child in self._closed
         )
-        return frozenset(
-            name
-            for name, production in self.candidates(number)
-            if has_fit(production, below, (), self.budget)
-        )
+        return fitting_types(self.candidates(number), below, self.budget)
 
     def _base_table(self, number: int) -> Table:
         """Return the types of an open node if nothing is demanded, and all calls are apart."""
         if number not in self._base:
-            found: dict[str, frozenset[Profile]] = {}
             closed, open_, called = self.children(number)
             for child in open_:
                 closed[frozenset(self._base_table(child))] += 1
-            for name, production in self.open_candidates(number):
-                if name not in found:
-                    supplies = [
-                        Supply(self.brought_types(each, production), each.is_once)
-                        for each in called
-                    ]
-                    if has_fit(production, closed, supplies, self.budget):
-                        found[name] = frozenset({NO_PROFILE})
-            self._base[number] = found
+            found = self.rules.fitting_types(self.open_candidates(number), closed, called)
+            self._base[number] = dict.fromkeys(found, frozenset({NO_PROFILE}))
         return self._base[number]
 
     def _has_run(

@@ -17,7 +17,7 @@ is found by bisection, those of other groups are tried.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TypeVar
 
@@ -45,17 +45,7 @@ def has_fit(
     supplies: Sequence[Supply] = (),
     budget: WorkBudget | None = None,
 ) -> bool:
-    """Whether children can be those of a production, with supplied ones.
-
-    Args:
-        production: what there may be.
-        children: by their types, how many.
-        supplies: what may be added.
-        budget: what it may take.
-
-    Raises:
-        WorkLimitError: it takes more.
-    """
+    """Whether children can be those of a production, with supplied ones."""
     known = production.types
     wanted: Counter[Types] = Counter()
     for types, number in children.items():
@@ -73,6 +63,20 @@ def has_fit(
         if _match_children(wanted, grown) and _meet_required(wanted, grown, offers):
             return True
     return False
+
+
+def fitting_types(
+    candidates: Iterable[tuple[str, Production]],
+    children: Mapping[Types, int],
+    budget: WorkBudget | None = None,
+    supplies_of: Callable[[Production], Sequence[Supply]] = lambda _: (),
+) -> Types:
+    """Return the types that have a production, among some, of which children can be."""
+    found: set[str] = set()
+    for name, production in candidates:
+        if name not in found and has_fit(production, children, supplies_of(production), budget):
+            found.add(name)
+    return frozenset(found)
 
 
 _Bounds = Mapping[str, tuple[int, int]]

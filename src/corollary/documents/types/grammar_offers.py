@@ -37,17 +37,7 @@ Assignment = Mapping[str, str]
 
 
 def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: WorkBudget) -> Tuples:
-    """Return the rows of a query node that the trees of a grammar can bring, each by itself.
-
-    Args:
-        grammar: the types.
-        node: the query node.
-        labels: all that a class may have to have.
-        budget: what the search may take.
-
-    Raises:
-        WorkLimitError: it takes more.
-    """
+    """Return the rows of a query node that the trees of a grammar can bring, each by itself."""
     found: set[tuple[str, ...]] = set()
     sat = Satisfiability(grammar, budget)
     for pattern in expand_alternatives(node):
@@ -63,17 +53,7 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: Wor
 def single_offers(
     grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], budget: WorkBudget
 ) -> Iterator[dict[int, Tuples]]:
-    """Yield the largest sets of rows that one tree of a grammar brings together, by query node.
-
-    Args:
-        grammar: the types.
-        nodes: the query nodes.
-        labels: all that a class may have to have.
-        budget: what the search may take.
-
-    Raises:
-        WorkLimitError: it takes more.
-    """
+    """Yield the largest sets of rows that one tree of a grammar brings together, by query node."""
     sat = Satisfiability(grammar, budget)
     demands = [
         each

@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from corollary.data_class import dataclass
 from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import ROOT, Forest, NodeKind
-from corollary.documents.types.content_fit import Supply, Types, has_fit
+from corollary.documents.types.content_fit import Supply, Types, fitting_types
 from corollary.documents.types.function_types import ANY, Grammar, Production, Rules
 from corollary.documents.types.satisfiability import Demand, Satisfiability
 from corollary.engines.budget import WorkBudget
@@ -40,12 +40,6 @@ class Supplier:
 @dataclass(slots=True)
 class TypeRules:
     """A type of documents, and what functions may bring.
-
-    Args:
-        grammar: the type.
-        suppliers: the live functions.
-        results: the types of what they bring.
-        budget: what a search may take.
 
     Attributes:
         sat: what trees of all types can match.
@@ -94,28 +88,32 @@ class TypeRules:
     def types_of(
         self, label: str, kind: NodeKind, content: Mapping[Types, int], calls: Mapping[str, int]
     ) -> Types:
-        """Return the types of a node, given how many children have which, and what is called there.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
-        """
+        """Return the types of a node, by how many children have which, and what is called."""
         live = sorted((name, n) for name, n in calls.items() if n and name in self.suppliers)
         counts = frozenset((types, number) for types, number in content.items() if number)
         key = (label if label in self._by_label else None, kind, counts, *live)
         if key not in self._known:
             self.budget.spend()
             called = [self.suppliers[name] for name, number in live for _ in range(number)]
-            found = {ANY}
-            for name, production in self.candidates(label, kind):
-                if name not in found:
-                    supplies = [
-                        Supply(self.brought_types(each, production), each.is_once)
-                        for each in called
-                    ]
-                    if has_fit(production, dict(counts), supplies, self.budget):
-                        found.add(name)
-            self._known[key] = frozenset(found)
+            found = self.fitting_types(self.candidates(label, kind), dict(counts), called)
+            self._known[key] = found | {ANY}
         return self._known[key]
+
+    def fitting_types(
+        self,
+        candidates: Iterable[tuple[str, Production]],
+        children: Mapping[Types, int],
+        called: Sequence[Supplier],
+    ) -> Types:
+        """Return the types of a node with children, and with what functions may add to them."""
+        return fitting_types(
+            candidates,
+            children,
+            self.budget,
+            lambda production: [
+                Supply(self.brought_types(each, production), each.is_once) for each in called
+            ],
+        )
 
 
 @dataclass(slots=True)
@@ -166,9 +164,6 @@ class NodeTypes:
             rules: what functions may bring as things are, and after the updates.
             retracted: the roots of trees that go, with everything beside calls in them.
             updates: what functions bring; none of them calls the function of a later one.
-
-        Raises:
-            WorkLimitError: it takes more than the budget.
         """
         before, after = rules
         self._settle(before)

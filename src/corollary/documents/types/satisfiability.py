@@ -230,12 +230,7 @@ class Satisfiability:
     def families(
         self, chosen: Sequence[Production], demands: Sequence[Demand] = ()
     ) -> Iterator[list[TypeNames]]:
-        """Yield the children of a tree of all productions that are required, or meet demands.
-
-        Args:
-            chosen: the productions.
-            demands: patterns, and whether they may match further below, too.
-        """
+        """Yield the children of a tree of all productions that are required, or meet demands."""
         search = _FamilySearch(self, [self.usable(each) for each in chosen], self._budget)
         yield from search.run(list(demands))
 

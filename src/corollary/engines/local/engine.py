@@ -9,28 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.core import engine, plans
 from corollary.core.arrow import NO_VIOLATIONS, DependencyCheck, Violations, to_python
-from corollary.core.engine import (
-    BulkMode,
-    IndexPlaces,
-    Limits,
-    Residency,
-    RowLookup,
-    TableHandle,
-    TaskPool,
-    ValueRange,
-    bulk_mode,
-)
-from corollary.core.plans import (
-    Add,
-    CancelOut,
-    PlacedCall,
-    Placement,
-    Plan,
-    Remove,
-    StoreRelation,
-    steps_of,
-)
 from corollary.core.program import Relation
 from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
@@ -98,8 +78,8 @@ class TablesOnDemand(dict[str, Table]):
 class LocalEngine:
     """Relations as coded, packed, sorted arrays; plans run step by step."""
 
-    def __init__(self, bulk: BulkMode | None = None) -> None:
-        self._bulk = bulk_mode() if bulk is None else bulk
+    def __init__(self, bulk: engine.BulkMode | None = None) -> None:
+        self._bulk = engine.bulk_mode() if bulk is None else bulk
         self._dictionary = Dictionary()
         self._relations: dict[str, Relation] = {}
         self._tables = TablesOnDemand()
@@ -175,7 +155,7 @@ class LocalEngine:
         else:
             table.delete(*self._encode(relation, rows))
 
-    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
+    def prefetch(self, lookups: Iterable[engine.RowLookup]) -> None:
         """Do nothing: all tuples are here."""
 
     def _encode_few(
@@ -246,7 +226,7 @@ class LocalEngine:
         names = self._relations[relation].columns
         return table_handle.decode_table(self._tables[relation], state, names, self._dictionary)
 
-    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> engine.TableHandle:
         """Return a handle to the present tuples of a relation in a state, decoded when read."""
         table, names = self._tables[relation], self._relations[relation].columns
         if state in CHANGES and (rows := table.loose_rows(state)) is not None:
@@ -282,7 +262,7 @@ class LocalEngine:
         is_clear = not has_match(self._tables[relation], check.determinants)
         return NO_VIOLATIONS if is_clear else None
 
-    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+    def within(self, relation: str, boxes: Sequence[Mapping[int, engine.ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
         table, names = self._tables[relation], self._relations[relation].columns
         coded = [
@@ -348,7 +328,7 @@ class LocalEngine:
     def restore(
         self,
         files: Mapping[str, pa.Buffer],
-        paths: IndexPlaces | None = None,  # noqa: ARG002 - for engines with tasks
+        paths: engine.IndexPlaces | None = None,  # noqa: ARG002 - for engines with tasks
     ) -> set[str]:
         """Load the files of an index; return the relations that were loaded.
 
@@ -412,7 +392,7 @@ class LocalEngine:
         return "local"
 
     @property
-    def tasks(self) -> TaskPool | None:
+    def tasks(self) -> engine.TaskPool | None:
         """None: there are no other processes."""
         return None
 
@@ -427,17 +407,17 @@ class LocalEngine:
         below: Sequence[str],  # noqa: ARG002
         *,
         has_pivot: bool,  # noqa: ARG002
-    ) -> Placement:
+    ) -> plans.Placement:
         """Return where a stratum should run: on the driver."""
-        return Placement.DRIVER
+        return plans.Placement.DRIVER
 
-    def residency(self, relation: str) -> Residency:  # noqa: ARG002
+    def residency(self, relation: str) -> engine.Residency:  # noqa: ARG002
         """Return where the tuples of a relation are: here."""
-        return Residency("local", "the engine is in one process")
+        return engine.Residency("local", "the engine is in one process")
 
     # --- plans ---------------------------------------------------------------------------------
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+    def run(self, plan: plans.Plan, recorder: Recorder, limits: engine.Limits) -> int:
         """Run the main procedure of a plan; return the number of rows that it handled.
 
         If it fails, the changes of the relations that the plan writes are rolled back; those of the
@@ -451,14 +431,16 @@ class LocalEngine:
             Interpreter(prepared).run()
         except BaseException:
             self._prepared.pop(id(plan), None)  # its working tables are in an undefined state
-            for step in steps_of(plan):
-                if isinstance(step, StoreRelation | Remove | Add | CancelOut):
+            for step in plans.steps_of(plan):
+                if isinstance(
+                    step, plans.StoreRelation | plans.Remove | plans.Add | plans.CancelOut
+                ):
                     prepared.tables[step.relation].rollback()
             raise
         prepared.end_run()
         return prepared.budget.handled_rows
 
-    def _place(self, prepared: PreparedPlan, step: PlacedCall) -> bool:  # noqa: ARG002 - one place only
+    def _place(self, prepared: PreparedPlan, step: plans.PlacedCall) -> bool:  # noqa: ARG002 - one place only
         """Run a procedure outside this process; return whether it was run."""
         return False
 
@@ -467,12 +449,12 @@ class LocalEngine:
         name: str,  # noqa: ARG002 - an engine with other places names tables
         types: tuple[Type, ...],
         family: LayoutFamily | None,
-        plan: Plan,  # noqa: ARG002
+        plan: plans.Plan,  # noqa: ARG002
     ) -> Table:
         """Return the table of a working relation of a plan."""
         return Table(types, family)
 
-    def _remote_steps(self, plan: Plan, tables: Mapping[str, Table]) -> RemoteSteps | None:  # noqa: ARG002
+    def _remote_steps(self, plan: plans.Plan, tables: Mapping[str, Table]) -> RemoteSteps | None:  # noqa: ARG002
         """Return what runs steps outside this process, None if nothing does."""
         return None
 
@@ -481,7 +463,7 @@ class LocalEngine:
         for key in [k for k, each in self._prepared.items() if relation in each.plan.types]:
             del self._prepared[key]
 
-    def _prepare(self, plan: Plan) -> PreparedPlan:
+    def _prepare(self, plan: plans.Plan) -> PreparedPlan:
         # The identity is a safe key while the prepared plan is here: it references the plan.
         prepared = self._prepared.get(id(plan))
         if prepared is None:

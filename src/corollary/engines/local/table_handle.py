@@ -142,6 +142,14 @@ def decode_words(
     return pa.table(columns, names=list(names))
 
 
+def encode_words(rows: pa.Table, table: Table, dictionary: Dictionary) -> Words:
+    """Return the tuples of an Arrow table packed for a table, neither sorted nor distinct."""
+    columns = [
+        dictionary.encode_arrow(rows.column(at), type_) for at, type_ in enumerate(table.types)
+    ]
+    return table.pack(columns, rows.num_rows)
+
+
 def _decode_texts(dictionary: Dictionary, codes: Codes, type_: Type) -> pa.Array | pa.ChunkedArray:
     """Return what is stored as texts, repeated ones decoded once; few texts as dictionaries."""
     least, most = (int(codes.min()), int(codes.max())) if len(codes) else (0, 0)

@@ -15,20 +15,8 @@ from weakref import WeakSet
 
 import pyarrow as pa
 
+from corollary.core import engine
 from corollary.core.arrow import DependencyCheck, Violations
-from corollary.core.engine import (
-    BULK_MIN_TUPLES,
-    BulkMode,
-    FileOrigin,
-    IndexPlaces,
-    Limits,
-    MapResult,
-    Residency,
-    RowLookup,
-    TableHandle,
-    ValueRange,
-    driver_memory,
-)
 from corollary.core.logic import Value
 from corollary.core.machine import grant_memory
 from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
@@ -128,7 +116,7 @@ class SparkEngine(LocalEngine):
         placement: str = "auto",
         task_count: int | None = None,
         scratch: str | None = None,
-        bulk: BulkMode | None = None,
+        bulk: engine.BulkMode | None = None,
         memory: int | str | None = None,
         execution: Execution = Execution.SPARK,
     ) -> None:
@@ -141,7 +129,7 @@ class SparkEngine(LocalEngine):
             grant_memory(granted)
         self._placer = Placer(
             is_forced=placement == PARTITIONS_PLACE,
-            memory=driver_memory(memory) if placement == "auto" and has_spark else None,
+            memory=engine.driver_memory(memory) if placement == "auto" and has_spark else None,
         )
         self._given_count = task_count if execution is Execution.SPARK else 1
         self._made_place: PartitionPlace | None = None
@@ -150,7 +138,7 @@ class SparkEngine(LocalEngine):
         self._next_sweep = SWEEP_MIN_FILES
         """The operations on partitions after which the directory is looked through."""
         self._handles: WeakSet[PartitionedHandle] = WeakSet()
-        self._loaded: dict[str, tuple[PartitionSource, TableHandle]] = {}
+        self._loaded: dict[str, tuple[PartitionSource, engine.TableHandle]] = {}
         """For relations that the open transaction has loaded, the files and what they are of."""
         self._resources = SparkResources(spark, scratch, execution)
         self._strata = TaskStrata(self)
@@ -279,7 +267,7 @@ class SparkEngine(LocalEngine):
             or self._placer.needs_partitions(self._relations[relation])
         )
 
-    def residency(self, relation: str) -> Residency:
+    def residency(self, relation: str) -> engine.Residency:
         """Return where the tuples of a relation are, and why."""
         is_known = relation in self._tables
         is_there = self.is_partitioned(relation) if is_known else self._placer.is_forced
@@ -307,7 +295,7 @@ class SparkEngine(LocalEngine):
         """Make the tuples of files those of a relation; none of them passes the driver."""
         self._contents(relation).attach_files(files)
 
-    def load(self, relation: str, rows: TableHandle) -> None:
+    def load(self, relation: str, rows: engine.TableHandle) -> None:
         """Add tuples that are outside of this process to a relation without any, as ADDED."""
         assert not self.size(relation), f"`{relation}` is not empty"
         self._written.add(relation)
@@ -322,7 +310,7 @@ class SparkEngine(LocalEngine):
             self._loaded[relation] = contents.loading, rows
 
     def insert(
-        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | engine.TableHandle
     ) -> None:
         """Add tuples to NEW of a relation; those already there are no change."""
         self._written.add(relation)
@@ -342,7 +330,7 @@ class SparkEngine(LocalEngine):
                 super().insert(relation, few)
 
     def delete(
-        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | TableHandle
+        self, relation: str, rows: Sequence[tuple[Value, ...]] | pa.Table | engine.TableHandle
     ) -> None:
         """Remove tuples from NEW of a relation; those not in it are no change."""
         self._written.add(relation)
@@ -356,7 +344,7 @@ class SparkEngine(LocalEngine):
         for each in rows.slices(INSERTED_MAX_ROWS):
             self._widening(partial(super().delete, relation, each))
 
-    def prefetch(self, lookups: Iterable[RowLookup]) -> None:
+    def prefetch(self, lookups: Iterable[engine.RowLookup]) -> None:
         """Fetch what a change is going to look up in partitions, by one job."""
         asked = [
             (contents, each, self._encode(each.relation, each.rows, each.columns)[0])
@@ -373,7 +361,10 @@ class SparkEngine(LocalEngine):
         return contents_in(self._tables[relation], State.NEW)
 
     def apply_change(
-        self, relation: str, added: pa.Table | TableHandle, removed: pa.Table | TableHandle
+        self,
+        relation: str,
+        added: pa.Table | engine.TableHandle,
+        removed: pa.Table | engine.TableHandle,
     ) -> None:
         """Change a relation by tuples that are not in it and tuples that are.
 
@@ -388,14 +379,16 @@ class SparkEngine(LocalEngine):
 
     def save(  # type: ignore[override]
         self, relations: Iterable[str]
-    ) -> Iterator[tuple[str, bytes | Path | FileOrigin]]:
+    ) -> Iterator[tuple[str, bytes | Path | engine.FileOrigin]]:
         """Yield the files of an index of relations, as they are in OLD now: name and bytes."""
         names = list(relations)
         files = {name: each for name in names if (each := self.partitioned_files(name))}
         yield from super().save(name for name in names if name not in files)
         yield from self._manifest.save(list(files.values()))
 
-    def restore(self, files: Mapping[str, pa.Buffer], paths: IndexPlaces | None = None) -> set[str]:
+    def restore(
+        self, files: Mapping[str, pa.Buffer], paths: engine.IndexPlaces | None = None
+    ) -> set[str]:
         """Fill declared relations from the files of an index; return which ones."""
         self._strata.forget(list(self._relations))
         found = super().restore(files)
@@ -534,7 +527,7 @@ class SparkEngine(LocalEngine):
         handle = self._partitioned_handle(relation, state)
         return super().read(relation, state) if handle is None else handle.table()
 
-    def handle(self, relation: str, state: State = State.NEW) -> TableHandle:
+    def handle(self, relation: str, state: State = State.NEW) -> engine.TableHandle:
         """Return a handle to the present tuples of a relation in a state."""
         handle = self._partitioned_handle(relation, state)
         if handle is None:
@@ -554,7 +547,7 @@ class SparkEngine(LocalEngine):
         source = PartitionSource(files, self.partition_place.jobs)
         return PartitionedHandle(source, added, removed)
 
-    def within(self, relation: str, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
+    def within(self, relation: str, boxes: Sequence[Mapping[int, engine.ValueRange]]) -> pa.Table:
         """Return the tuples of NEW in one of several boxes, each once, perhaps with others."""
         handle = self._partitioned_handle(relation, State.NEW)
         return super().within(relation, boxes) if handle is None else handle.within(boxes)
@@ -591,7 +584,7 @@ class SparkEngine(LocalEngine):
             for name in self._strata.maintained(plan):
                 self._contents(name).move_committed()
             for name in self._strata.probed(plan):
-                if name in self._tables and self.size(name) >= BULK_MIN_TUPLES:
+                if name in self._tables and self.size(name) >= engine.BULK_MIN_TUPLES:
                     self._contents(name).move_committed()
                     self._contents(name).move_added()
             if self._has_partitions(plan):
@@ -606,7 +599,7 @@ class SparkEngine(LocalEngine):
             name in self._tables and self._tables[name].remote is not None for name in plan.types
         )
 
-    def run(self, plan: Plan, recorder: Recorder, limits: Limits) -> int:
+    def run(self, plan: Plan, recorder: Recorder, limits: engine.Limits) -> int:
         """Run the main procedure of a plan; return the number of rows that it handled.
 
         If it fails, the changes of the relations that the plan writes are rolled back; those of the
@@ -626,7 +619,7 @@ class SparkEngine(LocalEngine):
             if self._made_place is not None:
                 self._made_place.jobs.recorder = None
 
-    def _widening(self, work: Callable[[], MapResult]) -> MapResult:
+    def _widening(self, work: Callable[[], engine.MapResult]) -> engine.MapResult:
         """Do some work; begin anew with wider codes if those of texts that passed do not fit."""
         while True:
             try:

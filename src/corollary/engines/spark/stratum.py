@@ -27,17 +27,9 @@ from corollary.data_class import dataclass
 from corollary.engines.local.engine import LocalEngine
 from corollary.engines.local.storage.arrangement import Order
 from corollary.engines.spark.operations import PartitionAddress, to_bytes
+from corollary.engines.spark.relation import open_partition
 from corollary.engines.spark.relation.change_files import read_change, write_changes
 from corollary.engines.spark.relation.files import StoredPartition
-from corollary.engines.spark.relation.open_partition import (
-    applied_changes,
-    kept_open,
-    load_partition,
-    new_name,
-    ranges_of,
-    read_partition,
-    write_partition,
-)
 from corollary.engines.spark.relation.partitioning import Partitioning, split_table
 from corollary.rewrite.partitions import PARTITIONS
 
@@ -70,7 +62,7 @@ class PlanRelation:
     def rows(self, root: str, partitions: Iterable[StoredPartition]) -> Iterator[pa.Table]:
         """Yield the tuples of some of its partitions."""
         for stored in partitions:
-            yield from read_partition(root, self.relation, self.orders, stored)
+            yield from open_partition.read_partition(root, self.relation, self.orders, stored)
 
     def of_task(self, number: int, count: int) -> "PlanRelation":
         """Return a relation that tasks share with what one of them has of it."""
@@ -249,7 +241,7 @@ class RunStratum:
         recorder = TaskRecorder({id(step): at for at, step in enumerate(plans.steps_of(plan))})
         key = root, "plan", tuple(self.maintained), number, request.tasks
         make = partial(StratumEngine, number, request.tasks)
-        with kept_open(key, make, lambda each: each.nbytes) as engine:
+        with open_partition.kept_open(key, make, lambda each: each.nbytes) as engine:
             try:
                 engine.prepare(root, {**request.relations, **self.maintained}, request.given)
                 engine.run(plan, recorder, request.limits)
@@ -325,7 +317,7 @@ class StratumEngine(LocalEngine):
         applied = None
         if orders == wanted.orders and len(known) == len(wanted.old):
             pairs = zip(wanted.old, known, strict=True)
-            found = [applied_changes(stored, before) for stored, before in pairs]
+            found = [open_partition.applied_changes(stored, before) for stored, before in pairs]
             applied = [each for each in found if each is not None]
         if applied is None or len(applied) < len(wanted.old):
             self._load(root, name, wanted)
@@ -342,7 +334,9 @@ class StratumEngine(LocalEngine):
         self.clear([name])
         filled = [each for each in wanted.old if each.files]
         if len(filled) == 1 and wanted.orders[0] == tuple(range(len(wanted.relation.types))):
-            opened = load_partition(root, wanted.relation, wanted.orders[:1], filled[0])
+            opened = open_partition.load_partition(
+                root, wanted.relation, wanted.orders[:1], filled[0]
+            )
             table = opened.uncoded_table()
             if table is not None:  # its words mean the same here
                 self._tables[name] = table
@@ -361,7 +355,7 @@ class StratumEngine(LocalEngine):
             return RelationChange(counts, (to_bytes(added), to_bytes(removed)), {})
         if not wanted.is_filled:
             made = {
-                number: write_partition(root, wanted.relation, wanted.orders, rows)
+                number: open_partition.write_partition(root, wanted.relation, wanted.orders, rows)
                 for number, rows in split_table(added, wanted.relation, partitioning)
             }
             return RelationChange(counts, None, made)
@@ -379,8 +373,8 @@ def split_change(
     pairs = [(gained.get(number, none), lost.get(number, none)) for number in touched]
     if not pairs:
         return {}
-    written = write_changes(root, new_name(relation.name, "change"), pairs)
+    written = write_changes(root, open_partition.new_name(relation.name, "change"), pairs)
     return {
-        number: StoredPartition().changed(change, ranges_of(rows, relation))
+        number: StoredPartition().changed(change, open_partition.ranges_of(rows, relation))
         for number, change, (rows, _) in zip(touched, written, pairs, strict=True)
     }

@@ -5,25 +5,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from corollary.core.types import (
-    BINARY,
-    BOOL,
-    DATE,
-    DECIMAL_MAX_DIGITS,
-    FLOAT,
-    FLOAT32,
-    NUMBER,
-    SYMBOL,
-    TIME_OF_DAY,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    Type,
-    array_of,
-    decimal,
-    interval,
-    map_of,
-    struct_of,
-)
+from corollary.core import types
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import span_of, text_of
@@ -34,28 +16,28 @@ from corollary.source import SourceFile, Span
 class ColumnType:
     """A type of SQL, and the bits of its integers."""
 
-    type: Type
+    type: types.Type
     bits: int = 64
 
 
 _TYPES = {
-    "TINYINT": ColumnType(NUMBER, 8),
-    "SMALLINT": ColumnType(NUMBER, 16),
-    "INT": ColumnType(NUMBER, 32),
-    "BIGINT": ColumnType(NUMBER, 64),
-    "DOUBLE": ColumnType(FLOAT),
-    "FLOAT": ColumnType(FLOAT32),
-    "TEXT": ColumnType(SYMBOL),
-    "VARCHAR": ColumnType(SYMBOL),
-    "CHAR": ColumnType(SYMBOL),
-    "BOOLEAN": ColumnType(BOOL),
-    "BINARY": ColumnType(BINARY),
-    "DATE": ColumnType(DATE),
-    "TIMESTAMP": ColumnType(TIMESTAMP),
-    "TIME": ColumnType(TIME_OF_DAY),
-    "TIMESTAMPNTZ": ColumnType(TIMESTAMP_NTZ),
-    "TIMESTAMPTZ": ColumnType(TIMESTAMP),
-    "TIMESTAMPLTZ": ColumnType(TIMESTAMP),
+    "TINYINT": ColumnType(types.NUMBER, 8),
+    "SMALLINT": ColumnType(types.NUMBER, 16),
+    "INT": ColumnType(types.NUMBER, 32),
+    "BIGINT": ColumnType(types.NUMBER, 64),
+    "DOUBLE": ColumnType(types.FLOAT),
+    "FLOAT": ColumnType(types.FLOAT32),
+    "TEXT": ColumnType(types.SYMBOL),
+    "VARCHAR": ColumnType(types.SYMBOL),
+    "CHAR": ColumnType(types.SYMBOL),
+    "BOOLEAN": ColumnType(types.BOOL),
+    "BINARY": ColumnType(types.BINARY),
+    "DATE": ColumnType(types.DATE),
+    "TIMESTAMP": ColumnType(types.TIMESTAMP),
+    "TIME": ColumnType(types.TIME_OF_DAY),
+    "TIMESTAMPNTZ": ColumnType(types.TIMESTAMP_NTZ),
+    "TIMESTAMPTZ": ColumnType(types.TIMESTAMP),
+    "TIMESTAMPLTZ": ColumnType(types.TIMESTAMP),
 }
 """sqlglot's names for Spark's types; STRING is TEXT, TIMESTAMP is TIMESTAMPTZ."""
 
@@ -78,7 +60,7 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         unit = node.this.args["unit"]
         parts = [unit.this, unit.expression] if isinstance(unit, exp.IntervalSpan) else [unit]
         with suppress(ValueError):
-            return ColumnType(interval(" TO ".join(each.name.upper() for each in parts)))
+            return ColumnType(types.interval(" TO ".join(each.name.upper() for each in parts)))
     name = node.this.name if isinstance(node, exp.DataType) and node.this else ""
     digits = [each.name for each in node.expressions]
     unknown = {"this", "expressions", "nested"} | ({"kind"} if not node.args.get("kind") else set())
@@ -87,18 +69,18 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
         numbers = [int(each) for each in digits if each.isascii() and each.isdigit()]
         precision, scale = [*numbers, *((10, 0)[len(numbers) :])][:2]
         is_plain = len(numbers) == len(digits) <= 2
-        if is_plain and 1 <= precision <= DECIMAL_MAX_DIGITS and scale <= precision:
-            return ColumnType(decimal(precision, scale))
-        note = f"a decimal has 1 to {DECIMAL_MAX_DIGITS} digits, some of them after the point"
+        if is_plain and 1 <= precision <= types.DECIMAL_MAX_DIGITS and scale <= precision:
+            return ColumnType(types.decimal(precision, scale))
+        note = f"a decimal has 1 to {types.DECIMAL_MAX_DIGITS} digits, some of them after the point"
     elif name == "ARRAY" and len(node.expressions) == 1 and not has_more:
-        return ColumnType(array_of(_sized(read_type(node.expressions[0], file))))
+        return ColumnType(types.array_of(_sized(read_type(node.expressions[0], file))))
     elif name == "MAP" and len(node.expressions) == 2 and not has_more:
         key, value = (_sized(read_type(each, file)) for each in node.expressions)
         if not key.has_maps:
-            return ColumnType(map_of(key, value))
+            return ColumnType(types.map_of(key, value))
         note = "the keys of a map are not maps"
     elif name == "STRUCT" and node.expressions and not has_more:
-        return ColumnType(struct_of(_fields(node, file)))
+        return ColumnType(types.struct_of(_fields(node, file)))
     elif name in _TYPES and not has_more and (not digits or name in _LENGTHS):
         return _TYPES[name]
     elif name == "TIME" and not has_more:
@@ -111,14 +93,14 @@ def read_type(node: exp.Expr, file: SourceFile) -> ColumnType:
     raise InputError.of("C1308", message, span_of(node, file), note)
 
 
-def _sized(held: ColumnType) -> Type:
+def _sized(held: ColumnType) -> types.Type:
     """Return the type of a part of others, which has the bits of its integers."""
     return replace(held.type, bits=held.bits if held.type.is_number else 0)
 
 
-def _fields(node: exp.Expr, file: SourceFile) -> list[tuple[str, Type]]:
+def _fields(node: exp.Expr, file: SourceFile) -> list[tuple[str, types.Type]]:
     """Return the fields of a struct; a comment on one is left out."""
-    found: list[tuple[str, Type]] = []
+    found: list[tuple[str, types.Type]] = []
     for each in node.expressions:
         constraints = each.args.get("constraints") or []
         kinds = [part.kind for part in constraints]

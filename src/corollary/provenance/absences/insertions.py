@@ -93,12 +93,6 @@ def missing_premises(
     For a rule `h :- P1, …, Pn` and a set M of its positive literals: the instances in which all of
     M are missing, and every other part holds. Variables that only M has, and `_` in it, range over
     the known values.
-
-    Args:
-        asked: the state in which the tuples are not there.
-        relation: the relation.
-        rows: the tuples.
-        allowance: what is left of the limits.
     """
     every = list(_variants(asked, relation))
     variants = [each for each, size in every if size * len(rows) <= allowance.tuples]
@@ -332,6 +326,7 @@ class _InsertionSearch:
             self._sets[self._goal] = {frozenset((self._insertion(self._goal),))}
         candidates = self._sets.get(self._goal, set())
         works = WorkingSets(self._goal, self._trials)
+        found = InsertionSets((), None, self._is_complete)
         for size in range(1, self._max_size + 1):
             sets: list[tuple[BaseChange, ...]] = []
             for each in sorted((s for s in candidates if len(s) == size), key=_set_key):
@@ -347,8 +342,8 @@ class _InsertionSearch:
                     break
             if sets:
                 found = InsertionSets(tuple(sets), size, self._is_complete)
-                return InsertionSearch(found, list(self._cuts.values()))
-        found = InsertionSets((), None, self._is_complete)
+                break
+            found = replace(found, complete=self._is_complete)
         return InsertionSearch(found, list(self._cuts.values()))
 
     def _cut(self, reason: CutReason, shown: int | None = None, total: int | None = None) -> None:
@@ -433,15 +428,7 @@ def _set_key(each: BaseSet) -> list[tuple[str, object]]:
 def find_changes(
     asked: QueryState, goal: Fact, trials: Trials, allowance: Allowance, max_size: int
 ) -> InsertionSearch:
-    """Return the smallest sets of insertions, and of deletions, that make a tuple true.
-
-    Args:
-        asked: the state in which the tuple is not there.
-        goal: the tuple.
-        trials: tries out changes of that state.
-        allowance: what is left of the limits.
-        max_size: the maximum size of a set.
-    """
+    """Return the smallest sets of insertions, and of deletions, that make a tuple true."""
     found = find_insertions(asked, goal, trials, allowance, max_size)
     sets = list(found.sets.sets)
     works = WorkingSets(goal, trials)

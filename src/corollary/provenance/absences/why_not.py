@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
-from corollary.core.logic import Condition, Constant, Literal, Rule, Slot, Value, Variable, Wildcard
+from corollary.core.logic import Condition, Constant, Literal, Rule, Value, Wildcard
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.program.goals import read_goal
@@ -32,7 +32,7 @@ from corollary.provenance.query_state import QueryState, matching_rows, query_st
 from corollary.provenance.rule_query import row_of, tuples_there
 from corollary.provenance.trials import Trials
 from corollary.provenance.why import prove
-from corollary.provenance.wording import Wording, condition_text, substitute
+from corollary.provenance.wording import Wording, condition_text, partial_row, substitute
 
 MISSING, BLOCKING, CONDITION = "missing", "blocking", "condition"
 """What a failing literal is: a tuple that is not there, one that is, a condition."""
@@ -129,20 +129,36 @@ def absence(
     return Absence(text, asked.commit, attempts, None, nodes, drawing.rules, cuts, drawing.work)
 
 
+def prove_with_attempts(
+    asked: QueryState, relation: str, row: Row, limits: ProofLimits, goal: str = ""
+) -> Proof:
+    """Return the proof of a tuple, whose absent tuples have attempts."""
+    return with_attempts(asked, prove(asked, relation, row, limits, goal), limits)
+
+
+def whole_tuples(
+    program: NormalProgram, nodes: Iterable[ProofNode], kinds: Sequence[ProofKind]
+) -> dict[str, list[ProofNode]]:
+    """Return the nodes of some kinds whose tuples can be asked for, by relation."""
+    found: dict[str, list[ProofNode]] = {}
+    for node in nodes:
+        relation = program.relations.get(node.relation)
+        is_whole = relation is not None and relation.types == node.types
+        if node.kind in kinds and is_whole and None not in node.row:
+            found.setdefault(node.relation, []).append(node)
+    return found
+
+
 def with_attempts(asked: QueryState, proof: Proof, limits: ProofLimits = DEFAULT_LIMITS) -> Proof:
     """Return a proof, and those of other answers, whose absent tuples have attempts, one level."""
-    by_relation: dict[str, dict[Row, None]] = {}
-    for node in proof.nodes:
-        relation = asked.program.relations.get(node.relation)
-        is_whole = relation is not None and relation.types == node.types
-        if node.kind is ProofKind.ABSENT and is_whole and None not in node.row:
-            by_relation.setdefault(node.relation, {})[node.row] = None
+    by_relation = whole_tuples(asked.program, proof.nodes, (ProofKind.ABSENT,))
     allowance = Allowance(limits)
     drawing = AbsenceDrawing(asked, limits, allowance.used, shows_proofs=False)
     found: dict[tuple[str, Row], tuple[Attempt, ...]] = {}
     cuts: list[ProofCut] = []
-    for name, rows in by_relation.items():
-        nearest, is_complete = attempts_at(asked, name, list(rows), allowance)
+    for name, absent in by_relation.items():
+        rows = list(dict.fromkeys(each.row for each in absent))
+        nearest, is_complete = attempts_at(asked, name, rows, allowance)
         for row, each in zip(rows, nearest, strict=True):
             attempts = drawing.attempts(each)
             found[name, row] = tuple(map(_without_nodes, attempts))
@@ -177,12 +193,6 @@ def attempts_at(
 
     The tuples of an equivalence are those of its seed, in both directions; rows of a bag are those
     whose copies are counted.
-
-    Args:
-        asked: the state in which the tuples are not there.
-        relation: their relation, in the normal program.
-        rows: the tuples.
-        allowance: what is left of the limits.
     """
     seed = _seed_of(asked, relation)
     if seed is None:
@@ -331,7 +341,7 @@ class AbsenceDrawing:
         return f"no {self._wording.group_text(projection.relation, keys)}"
 
     def _missing(self, literal: Literal, values: Mapping[str, Value], text: str) -> int:
-        row = tuple(_value(slot, values) for slot in literal.slots)
+        row = partial_row(literal, values)
         return self._add(self._wording.node(ProofKind.ABSENT, literal.relation, row, text))
 
     def _add_note(self, kind: ProofKind, text: str) -> int:
@@ -365,9 +375,3 @@ class AbsenceDrawing:
             at = None if cut.node is None else first + cut.node
             self.cuts.append(replace(cut, node=at))
         return first
-
-
-def _value(slot: Slot, values: Mapping[str, Value]) -> Value:
-    if isinstance(slot, Constant):
-        return slot.value
-    return values.get(slot.name) if isinstance(slot, Variable) else None

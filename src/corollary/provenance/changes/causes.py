@@ -51,15 +51,7 @@ class CausingChanges:
 def causing_changes(
     state: DatabaseState, update: Update, change: tuple[str, State], row: Row, allowance: Allowance
 ) -> CausingChanges:
-    """Return the base changes behind a change of one tuple, in a transaction that is open.
-
-    Args:
-        state: the database.
-        update: the transaction, whose views are maintained.
-        change: the relation and sign of the tuple.
-        row: the tuple.
-        allowance: what is left of the limits.
-    """
+    """Return the base changes behind a change of one tuple, in a transaction that is open."""
     search = _CauseSearch(state, update, allowance)
     return search.run(change, row)
 

@@ -24,7 +24,7 @@ from corollary.database.counters import TraceRow
 from corollary.database.reactions.keys import Contradiction, contradictions
 from corollary.database.reactions.reactions import Violation
 from corollary.database.state import DatabaseState
-from corollary.provenance.absences.why_not import with_attempts
+from corollary.provenance.absences.why_not import prove_with_attempts
 from corollary.provenance.changes.event_instances import EventInstances, EventTuple
 from corollary.provenance.changes.why_event import (
     EventProofs,
@@ -85,8 +85,8 @@ class ViolationExplainer:
             if each.constraint in asked.program.active.relations:
                 events.append(each)
             else:
-                proof = prove(asked, each.constraint, each.row, self.limits)
-                proof = _mark_changes(with_attempts(asked, proof, self.limits), changed)
+                proof = prove_with_attempts(asked, each.constraint, each.row, self.limits)
+                proof = _mark_changes(proof, changed)
                 self._found.append(ViolationProof(_message(each), proof))
         if events:
             self._prove_events(events, asked, transaction)

@@ -5,7 +5,7 @@ Removed: the proof before, and the absence after. Tuples of a proof that the oth
 have are marked, and so are absent ones that it has.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 
@@ -23,7 +23,12 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError, LimitError
-from corollary.provenance.absences.why_not import absence, read_tuple, with_attempts
+from corollary.provenance.absences.why_not import (
+    absence,
+    prove_with_attempts,
+    read_tuple,
+    whole_tuples,
+)
 from corollary.provenance.changes.causes import (
     CauseLimitError,
     CausingChanges,
@@ -39,8 +44,7 @@ from corollary.provenance.nodes import BaseChange, Cause, ProofCut, ProofKind, R
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import tuples_there
-from corollary.provenance.trials import Trials, user_names
-from corollary.provenance.why import prove
+from corollary.provenance.trials import Found, Trials, user_names
 from corollary.warehouse.set_difference import minus
 
 LISTED_MAX_CHANGES = 1_000
@@ -261,13 +265,18 @@ class _Explanation:
 
     def _does(self, changes: Collection[BaseChange]) -> bool:
         """Return whether changes alone do what the commit did."""
-        tuples = [each for each in changes if each not in self._recorded.clauses]
-        edit = self._recorded.edit(changes)
         try:
-            is_there = self._trials.run(tuples, lambda asked, _: self._is_there(asked), edit)
+            is_there = self._after(changes, lambda asked, _: self._is_there(asked))
         except (InputError, LimitError):  # rules that do not fit without others, an overflow
             return False
         return is_there is (self._sign is State.ADDED)
+
+    def _after(
+        self, changes: Collection[BaseChange], look: Callable[[QueryState, OpenTransaction], Found]
+    ) -> Found:
+        """Return what is found where some changes were done to the state before."""
+        tuples = [each for each in changes if each not in self._recorded.clauses]
+        return self._trials.run(tuples, look, self._recorded.edit(changes))
 
     def _causes(self, least: LeastCause) -> Iterator[Cause]:
         """Yield the changes of a cause; whether each is necessary is tried out."""
@@ -310,22 +319,15 @@ class _Explanation:
 
         def look(asked: QueryState, _: OpenTransaction) -> Proof:
             after = self._recorded.asked_after(asked)
-            proof = prove(after, self._relation, self._row, self._limits, goal)
-            return with_attempts(after, proof, self._limits)
+            return prove_with_attempts(after, self._relation, self._row, self._limits, goal)
 
-        tuples = [each for each in cause if each not in self._recorded.clauses]
-        proof = self._trials.run(tuples, look, self._recorded.edit(cause))
-        return mark_changes(proof, self._recorded.asked_before(), "+")
+        return mark_changes(self._after(cause, look), self._recorded.asked_before(), "+")
 
     def _before_removed(self, goal: str, cause: Collection[BaseChange]) -> Proof:
         """Return the proof before, with what the cause breaks marked."""
         asked = self._recorded.asked_before()
-        proof = prove(asked, self._relation, self._row, self._limits, goal)
-        proof = with_attempts(asked, proof, self._limits)
-        tuples = [each for each in cause if each not in self._recorded.clauses]
-        return self._trials.run(
-            tuples, lambda after, _: mark_changes(proof, after, "-"), self._recorded.edit(cause)
-        )
+        proof = prove_with_attempts(asked, self._relation, self._row, self._limits, goal)
+        return self._after(cause, lambda after, _: mark_changes(proof, after, "-"))
 
     def _after_removed(self, goal: str) -> Absence:
         if self._absence_after is None:
@@ -345,23 +347,19 @@ def mark_changes(proof: Proof, other: QueryState, sign: str) -> Proof:
     opposite = "-" if sign == "+" else "+"
     shown = (ProofKind.BASE, ProofKind.DERIVED, ProofKind.CHAIN)
     marks: dict[int, str] = {}
+    for node in proof.nodes:
+        if node.kind in shown and node.relation not in other.program.relations:
+            marks[node.id] = sign
     for kinds, is_kept, mark in ((shown, True, sign), ((ProofKind.ABSENT,), False, opposite)):
-        by_relation: dict[str, list[int]] = {}
-        for node in proof.nodes:
-            relation = other.program.relations.get(node.relation)
-            is_whole = relation is not None and relation.types == node.types
-            if node.kind in kinds and is_whole and None not in node.row:
-                by_relation.setdefault(node.relation, []).append(node.id)
-            elif node.kind in kinds and is_kept and relation is None:
-                marks[node.id] = mark
-        for name, ids in by_relation.items():
-            rows = [proof.nodes[at].row for at in ids]
-            there = tuples_there(other, name, rows)
+        for name, nodes in whole_tuples(other.program, proof.nodes, kinds).items():
+            there = tuples_there(other, name, [each.row for each in nodes])
             marks |= {
-                at: mark for at, is_in in zip(ids, there, strict=True) if is_in is not is_kept
+                each.id: mark
+                for each, is_in in zip(nodes, there, strict=True)
+                if is_in is not is_kept
             }
-    nodes = tuple(replace(node, sign=marks.get(node.id, "")) for node in proof.nodes)
-    return replace(proof, nodes=nodes)
+    marked = tuple(replace(node, sign=marks.get(node.id, "")) for node in proof.nodes)
+    return replace(proof, nodes=marked)
 
 
 def _below(program: NormalProgram, relation: str) -> set[str]:

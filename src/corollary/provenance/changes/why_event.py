@@ -16,7 +16,6 @@ from corollary.core.logic import Constant, Literal, Value, Variable
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.core.program import MarkedRelation
 from corollary.core.states import CHANGES, State
-from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.database.memory_store import MemoryStore
@@ -25,7 +24,7 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError
-from corollary.provenance.absences.why_not import with_attempts
+from corollary.provenance.absences.why_not import prove_with_attempts
 from corollary.provenance.changes.event_instances import EventInstance, EventInstances, EventTuple
 from corollary.provenance.changes.recorded_commit import recorded_commit
 from corollary.provenance.limits import DEFAULT_LIMITS, Allowance, ProofLimits
@@ -35,7 +34,7 @@ from corollary.provenance.proof_nodes import NodeKey, NodeSketch, number_nodes
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import row_of
 from corollary.provenance.trials import Trials, user_names
-from corollary.provenance.why import MAX_ANSWERS, prove
+from corollary.provenance.why import MAX_ANSWERS
 from corollary.provenance.wording import Wording, condition_node
 
 MARKED_MAX_CHANGES = 10_000
@@ -156,15 +155,7 @@ def find_event_proofs(
     transaction: OpenTransaction,
     limits: ProofLimits,
 ) -> EventProofs:
-    """Return what proofs of event tuples need, while a transaction is open.
-
-    Args:
-        instances: finds instances of active rules; all events are evaluated.
-        goals: the event tuples.
-        asked: the NEW state.
-        transaction: the transaction.
-        limits: of the work.
-    """
+    """Return what proofs of event tuples need, while a transaction is open."""
     chosen = instances.chosen(goals)
     active = transaction.update.new.active
     new: dict[EventTuple, Proof] = {}
@@ -175,9 +166,9 @@ def find_event_proofs(
             is_read = relation in asked.program.relations and state in (State.NEW, State.ADDED)
             if row is None or literal.negated or not is_read or (relation, row) in new:
                 continue
-            proof = prove(asked, relation, row, limits)
+            proof = prove_with_attempts(asked, relation, row, limits)
             if proof.holds:
-                new[relation, row] = with_attempts(asked, proof, limits)
+                new[relation, row] = proof
     return EventProofs(asked, goals, chosen, new, dict(changed_tuples(asked)), active.marked)
 
 
@@ -260,7 +251,7 @@ class _EventDrawing:
             ProofKind.DERIVED if state is State.NEW else ProofKind.CHANGE,
             relation,
             row,
-            self._types(relation),
+            self._wording.types(relation),
             rule=number,
             text=self._text(name, row),
             alternative=instance.rule.origin.alternative,
@@ -279,10 +270,6 @@ class _EventDrawing:
                 self._nodes["computed", node.text] = node
                 notes.append(("computed", node.text))
         return key
-
-    def _types(self, relation: str) -> tuple[Type, ...]:
-        program = self._found.asked.program
-        return (program.relations.get(relation) or program.active.relations[relation]).types
 
     def _premise(self, literal: Literal, instance: EventInstance) -> NodeKey | None:
         """Add what a positive literal reads; None if it is shown as a note."""
@@ -335,8 +322,7 @@ class _EventDrawing:
         if is_new:
             proof = self._found.new.get((relation, row))
         elif relation in self._old.program.relations:
-            proof = prove(self._old, relation, row, self._limits)
-            proof = with_attempts(self._old, proof, self._limits)
+            proof = prove_with_attempts(self._old, relation, row, self._limits)
         else:
             proof = None
         if proof is None or not proof.holds:

@@ -42,14 +42,7 @@ SIGN_COLOURS = {"+": "#1a7f37", "-": "#b42318"}
 def proof_as_svg(
     nodes: Sequence[ProofNode], rules: Mapping[int, ProofRule], title: str, text: str
 ) -> str:
-    """Return a picture of a proof, without a script.
-
-    Args:
-        nodes: of the proof.
-        rules: by number.
-        title: what was asked.
-        text: the proof as text, for those who do not see the picture.
-    """
+    """Return a picture of a proof, without a script."""
     layout, rows = LayeredLayout(SPACING), _rows(nodes)
     boxes = [
         layout.add(
@@ -108,16 +101,7 @@ def absence_as_svg(
     *,
     text: str,
 ) -> str:
-    """Return a picture of an absence: below the tuple its attempts, below each of them what fails.
-
-    Args:
-        goal: the tuple that is not there.
-        attempts: of the rules.
-        covered_by: the node of what covers the tuple, if something does.
-        nodes: what attempts show.
-        rules: by number.
-        text: the absence as text.
-    """
+    """Return a picture of an absence: below the tuple its attempts, below each what fails."""
     first = 1 + len(attempts)
     notes = (*range(1, first), *(() if covered_by is None else (first + covered_by,)))
     drawn = [ProofNode(0, ProofKind.ABSENT, "", (), (), notes=notes, text=goal)]
@@ -204,14 +188,7 @@ def _box(node: ProofNode, box: Box, rules: Mapping[int, ProofRule]) -> str:
 def proof_as_html(
     nodes: Sequence[ProofNode], rules: Mapping[int, ProofRule], picture: str, summary: str
 ) -> str:
-    """Return the picture of a proof, and below it the tree, for notebooks.
-
-    Args:
-        nodes: of the proof.
-        rules: by number.
-        picture: as SVG.
-        summary: a line below them.
-    """
+    """Return the picture of a proof, and below it the tree, for notebooks."""
     tree = "".join(_tree(nodes, rules))
     return (
         f'<div class="corollary-proof" style="font-family: monospace">{picture}'

@@ -205,14 +205,7 @@ def attempt_lines(
     rules: Mapping[int, ProofRule],
     depth: int | None = None,
 ) -> Iterator[Line]:
-    """Yield the attempts of each rule, and the proofs of what is in their way.
-
-    Args:
-        attempts: in the order of their rules.
-        nodes: what they show.
-        rules: by number.
-        depth: how many levels of proofs to unfold; all if it is not given.
-    """
+    """Yield the attempts of each rule, and the proofs of what is in their way."""
     last, shown = None, set[int]()
     for attempt in attempts:
         if attempt.rule != last:

@@ -1,7 +1,7 @@
 """Changes: transactions of lines or of SQL, and those that are only tried out."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of
@@ -27,6 +27,9 @@ from corollary.serve.requests import (
     parse_request,
     request_kind,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
@@ -100,14 +103,16 @@ def answer_sql_transaction(
         lambda tree, place, _: database.ask_tree(tree, place),
         explain=database.explain,
     )
-    is_one = len(request.statements) == 1 and request.then is None
+    is_one = len(request.statements) == 1 and not (request.then or request.returned)
     transaction = None if is_one else database.transaction()
     session.transaction = transaction
     rows = []
-    for text in request.statements:
+    for at, text in enumerate(request.statements):
         made = session.run(text, request.parameters, None)
         transaction = made if isinstance(made, Transaction) else transaction
         rows.append(session.last_write)
+        if session.last_write is not None:
+            session.last_write.expected = request.returned.get(str(at))
     if request.then is not None:
         assert transaction is not None
         then = _request_inside(request.then)
@@ -117,12 +122,25 @@ def answer_sql_transaction(
             transaction.commit()
         context.note_commit(transaction)
     counts = [0 if each is None else each.rows for each in rows]
-    return Answer.of(context.commit, {"commit": context.commit, "rows": counts})
+    returned = rows[0].returned if len(rows) == 1 and rows[0] is not None else None
+    return _answer_written(context.commit, counts, returned)
+
+
+def answer_written_rows(
+    context: HandlerContext, who: Principal, request: SqlChangesRequest
+) -> Answer:
+    """Return what statements would write; it is not written."""
+    del who  # the transaction has it
+    writes = read_sql_changes(context, request)
+    for each in writes.writes:
+        each.deferred()
+    return sql_changes_answer(context.commit, writes)
 
 
 INSIDE: Mapping[type[Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
     ExplainRequest: answer_explain,
     RelationsRequest: answer_relations,
+    SqlChangesRequest: answer_written_rows,
     SqlRequest: answer_sql,
     SqlShapeRequest: answer_sql_shape,
 }
@@ -161,4 +179,11 @@ def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> Pre
 
 def sql_changes_answer(commit: int, writes: PreparedWrites) -> Answer:
     """Return the answer to writes that were done."""
-    return Answer.of(commit, {"commit": commit, "rows": writes.row_counts()})
+    return _answer_written(commit, writes.row_counts(), writes.returned)
+
+
+def _answer_written(commit: int, counts: list[int], returned: "pa.Table | None") -> Answer:
+    """Return the numbers of rows that were written, or the rows that a single write returns."""
+    if returned is not None:
+        return Answer(commit, table=returned)
+    return Answer.of(commit, {"commit": commit, "rows": counts})

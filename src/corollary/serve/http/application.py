@@ -17,8 +17,7 @@ from starlette.types import ASGIApp
 from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.http import refusals
-from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, Endpoint
+from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, Endpoint, require_role
 from corollary.serve.http.events import respond_with_events
 from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics
 from corollary.serve.http.mcp import AgentInterface
@@ -78,9 +77,13 @@ async def _refuse(request: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 404:
-        return respond_with_error(refusals.no_such_path(path))
+        text = f"There is nothing at `{path[:200]}`."
+        found = ServiceError.of(404, "C1629", text, "`/openapi.json` lists the paths")
+        return respond_with_error(found)
     if error.status_code == 405:
-        response = respond_with_error(refusals.wrong_method(request.method, path))
+        text = f"`{path[:200]}` has no method {request.method}."
+        found = ServiceError.of(405, "C1630", text, "`/openapi.json` lists the methods")
+        response = respond_with_error(found)
         response.headers.update(error.headers or {})
         return response
     return Response(error.detail, error.status_code, error.headers)
@@ -132,8 +135,7 @@ class _Interface:
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: HttpRequest) -> Response:
             who: Principal = request.state.principal
-            if not who.role.includes(endpoint.request.role):
-                raise refusals.role_needed(who, endpoint.request.role)
+            require_role(who, endpoint.request)
             answer = await self._ask(request, await read_request(endpoint, request))
             return Response(status_code=204) if answer is None else respond(answer)
 
@@ -195,7 +197,12 @@ class _Interface:
         secret = fields.get("key") or fields.get("token")
         opened = self._tokens.open_session(secret) if isinstance(secret, str) else None
         if opened is None:
-            raise refusals.wrong_key()
+            raise ServiceError.of(
+                401,
+                "C1622",
+                "This key or token opens no session: it was used, has ended, or was never valid.",
+                "`corollary token link W` prints a new address; or sign in with a token",
+            )
         response = Response(status_code=204)
         self._set_cookie(response, opened[0], round(SESSION_SECONDS))
         return response

@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from corollary.data_class import dataclass
+from corollary.database.access.principals import Principal
 from corollary.serve import commands, requests
+from corollary.serve.answers import ServiceError
 from corollary.serve.requests import Request
 
 
@@ -62,6 +64,22 @@ class Endpoint:
         """The fields that are in the path."""
         parts = self.path.split("/")
         return tuple(part[1:-1].partition(":")[0] for part in parts if part.startswith("{"))
+
+
+def require_role(who: Principal, request: type[Request]) -> None:
+    """Refuse a request that needs another role.
+
+    Raises:
+        ServiceError: `C1623`.
+    """
+    if not who.role.includes(request.role):
+        raise ServiceError.of(
+            403,
+            "C1623",
+            f"`{who.name}` has the role `{who.role}`, and may not do this.",
+            f"ask with a token of the role `{request.role}`: "
+            f"`corollary token add W NAME --role {request.role}`",
+        )
 
 
 def _get(path: str, request: type[Request], answer: AnswerType = AnswerType.DOCUMENT) -> Endpoint:

@@ -18,7 +18,7 @@ from corollary.errors import InputError
 from corollary.serve import requests
 from corollary.serve.answers import JSON_TYPE, Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.http import refusals
+from corollary.serve.http.endpoints import require_role
 from corollary.serve.http.openapi import object_schema
 from corollary.serve.http.parameters import join_changes, parse_object
 from corollary.serve.http.responses import json_response
@@ -193,8 +193,7 @@ class AgentInterface:
             known = ", ".join(each.name for each in TOOLS)
             raise ProtocolError(INVALID_PARAMETERS, f"There is no tool `{name}`: call {known}.")
         try:
-            if not who.role.includes(tool.request.role):
-                raise refusals.role_needed(who, tool.request.role)
+            require_role(who, tool.request)
             answer = await ask(self._request(tool, parameters.get("arguments") or {}))
         except (ServiceError, InputError) as error:
             return _content(service_error(error).message, is_error=True)
@@ -212,7 +211,13 @@ class AgentInterface:
         request = parse_request(tool.request, given, tool.fixed)
         is_change = isinstance(request, requests.ApplyRequest) and not request.dry_run
         if is_change and not self._allows_writes:
-            raise refusals.agent_write()
+            raise ServiceError.of(
+                403,
+                "C1645",
+                "Agents change nothing here: they only try changes out.",
+                "call `apply` with `dry_run`, or let them: `corollary serve W "
+                "--allow-agent-writes`",
+            )
         return request
 
 

@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, NoReturn
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corollary.database.access.principals import OWNER, Principal
+from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.http import refusals
 from corollary.serve.http.http_metrics import HttpMetrics
 from corollary.serve.http.request_log import log_request
 from corollary.serve.http.responses import respond_with_error
@@ -89,11 +89,14 @@ class RequestMiddleware:
     async def _admit(self, scope: Scope, response: "_SentResponse", receive: Receive) -> None:
         headers = dict(scope["headers"])
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            raise refusals.several_hosts()
+            text = "The request has several `Host` headers."
+            raise ServiceError.of(400, "C1638", text, "send one of them")
         is_local = scope.get(LOCAL_KEY, False)
         host = headers.get(b"host", b"").decode("latin-1")
         if not is_local and not self._settings.is_allowed_host(host):
-            raise refusals.foreign_host(host)
+            text = f"This server is not called `{host[:200]}`."
+            note = "start it with `--allow-host NAME` for each name that it has"
+            raise ServiceError.of(421, "C1625", text, note)
         state = scope.setdefault("state", {})
         state["principal"] = OWNER if is_local else None
         state["session"] = None
@@ -123,7 +126,13 @@ class RequestMiddleware:
         if is_signing_in and (b"x-corollary" not in headers or b"origin" in headers):
             self._check_origin(scope, headers, host)
         if is_api and state["principal"] is None and not is_signing_in:
-            raise refusals.not_signed_in()
+            raise ServiceError.of(
+                401,
+                "C1622",
+                "The request has no valid token.",
+                "send `Authorization: Bearer TOKEN`; `corollary token add W NAME --role read` "
+                "makes one",
+            )
 
     def _validity(self, headers: dict[bytes, bytes], state: dict[str, Any]) -> Callable[[], bool]:
         """Return a function that says whether a token or session is still valid, for streams."""
@@ -162,7 +171,12 @@ class RequestMiddleware:
             scheme = headers.get(b"x-forwarded-proto", b"https").decode("latin-1")
         origin = headers.get(b"origin", b"").decode("latin-1").lower()
         if b"x-corollary" not in headers or origin != f"{scheme}://{host}".lower():
-            raise refusals.foreign_page()
+            raise ServiceError.of(
+                403,
+                "C1624",
+                "The request comes with a session, but not from a page of this server.",
+                "send the headers `Origin` and `X-Corollary`, as the page does, or use a token",
+            )
 
     def _note(self, scope: Scope, response: "_SentResponse") -> None:
         route = scope.get("route")
@@ -228,7 +242,7 @@ class _LimitedBody:
         self._end = time.monotonic() + settings.body_seconds
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._left:
-            raise refusals.large_body(self._left)
+            self._refuse_large()
 
     async def receive(self) -> Message:
         """Return the next part of the body; after it, wait until the client has gone."""
@@ -239,10 +253,21 @@ class _LimitedBody:
             async with asyncio.timeout(max(0.0, seconds)):
                 message = await self._receive()
         except TimeoutError:
-            raise refusals.slow_body(self._settings.body_seconds) from None
+            text = "The body of the request was not there after "
+            text += f"{self._settings.body_seconds:g} seconds."
+            raise ServiceError.of(408, "C1627", text, "send it at once") from None
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             self._is_complete = not message.get("more_body", False)
             if self._left < 0:
-                raise refusals.large_body(self._settings.body_max_bytes)
+                self._refuse_large()
         return message
+
+    def _refuse_large(self) -> NoReturn:
+        raise ServiceError.of(
+            413,
+            "C1626",
+            f"The body of the request has more than {self._settings.body_max_bytes:,} bytes.",
+            "split the changes, or let the server read them as a source",
+            exit_code=5,
+        )

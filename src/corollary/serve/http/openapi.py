@@ -11,7 +11,7 @@ from corollary.serve.http.events import EVENTS_TYPE
 from corollary.serve.http.http_metrics import METRICS_TYPE
 from corollary.serve.http.parameters import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER
 from corollary.serve.http.responses import ARROW_TYPE, COMMIT_HEADER, PICTURE_TYPE
-from corollary.serve.requests import ApplyRequest, Request
+from corollary.serve.requests import ApplyRequest, Request, is_needed
 from corollary.version import __version__
 
 Schema = dict[str, Any]
@@ -129,7 +129,7 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
             {
                 "name": endpoint.aliases.get(each.name, each.name),
                 "in": "path" if is_in_path else "query",
-                "required": is_in_path or _is_needed(each),
+                "required": is_in_path or is_needed(each),
                 "description": text,
                 "schema": _parameter_schema(schema),
             }
@@ -174,7 +174,7 @@ def object_schema(request: type[Request], without: Container[str] = ()) -> Schem
     return {
         "type": "object",
         "properties": properties,
-        "required": [each.name for each in fields if _is_needed(each)],
+        "required": [each.name for each in fields if is_needed(each)],
         "additionalProperties": False,
     }
 
@@ -209,10 +209,6 @@ def type_schema(kind: Any) -> Schema:
             if all(each.keys() == {"type"} for each in members):
                 return {"type": [each["type"] for each in members]}
             return {"anyOf": members}
-
-
-def _is_needed(each: "dataclasses.Field[Any]") -> bool:
-    return each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
 
 
 # --- answers ----------------------------------------------------------------------------------

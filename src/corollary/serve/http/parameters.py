@@ -3,18 +3,23 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, get_origin
 
 from starlette.requests import Request as HttpRequest
 
 from corollary.errors import InputError
-from corollary.serve.http import refusals
-from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, BodyForm, Endpoint
+from corollary.serve.answers import ServiceError
+from corollary.serve.http.endpoints import AnswerType, BodyForm, Endpoint
 from corollary.serve.http.responses import ARROW_TYPE, PICTURE_TYPE
-from corollary.serve.requests import EventsRequest, Request, parse_request
+from corollary.serve.requests import (
+    EventsRequest,
+    Request,
+    alternatives,
+    fields_of,
+    parse_request,
+)
 
 IDEMPOTENCY_HEADER = "idempotency-key"
 LAST_EVENT_HEADER = "last-event-id"
@@ -60,7 +65,7 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
 
 def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
     """Return the fields of the path and of the query; an empty parameter counts as none."""
-    types = FIELD_TYPES[endpoint.request]
+    _, types = fields_of(endpoint.request)
     names = {endpoint.aliases.get(name, name): name for name in types}
     found: dict[str, Any] = {}
     for parameter in dict.fromkeys(http.query_params.keys()):
@@ -75,20 +80,6 @@ def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
     for name in endpoint.path_fields:
         found[name] = _value(name, [http.path_params[name]], types[name])
     return found
-
-
-def _field_types(request: type[Request]) -> Mapping[str, Any]:
-    hints = get_type_hints(request)
-    return {each.name: hints[each.name] for each in fields(request)}
-
-
-FIELD_TYPES = {each.request: _field_types(each.request) for each in ENDPOINTS}
-"""The types of the fields of each request."""
-
-
-def alternatives(kind: Any) -> tuple[Any, ...]:
-    """Return the members of a union, without None; or the type itself."""
-    return tuple(each for each in get_args(kind) or (kind,) if each is not type(None))
 
 
 def _value(parameter: str, texts: list[str], kind: Any) -> Any:
@@ -143,15 +134,15 @@ def parse_object(body: bytes) -> dict[str, Any]:
         ServiceError: it is not one.
     """
     if _has_many_values(body):
-        raise refusals.many_values(JSON_MAX_VALUES)
+        raise _many_values()
     try:
         found = json.loads(decode_text(body), parse_constant=_refuse_constant)
     except ValueError as error:
-        raise refusals.not_json(str(error)) from None
+        raise _not_json(str(error)) from None
     except RecursionError:
-        raise refusals.not_json("it is nested too deeply") from None
+        raise _not_json("it is nested too deeply") from None
     if not isinstance(found, dict):
-        raise refusals.not_json("it is something else")
+        raise _not_json("it is something else")
     return found
 
 
@@ -164,7 +155,25 @@ def decode_text(body: bytes) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
-        raise refusals.not_json("it is not UTF-8") from None
+        raise _not_json("it is not UTF-8") from None
+
+
+def _many_values() -> ServiceError:
+    return ServiceError.of(
+        413,
+        "C1626",
+        f"The JSON of the request has more than {JSON_MAX_VALUES:,} values.",
+        "send less at once; changes may be lines of JSON, one for each",
+    )
+
+
+def _not_json(problem: str) -> ServiceError:
+    return ServiceError.of(
+        400,
+        "C1628",
+        f"The body of the request is not a JSON object: {problem}.",
+        '`/openapi.json` describes it; such as `{"goal": "link(x, y)"}`',
+    )
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -180,7 +189,7 @@ def _changes(body: bytes) -> dict[str, Any]:
         with suppress(ValueError, RecursionError):
             found = json.loads(text, parse_constant=_refuse_constant)
     elif OBJECT_OF_CHANGES.match(text):
-        raise refusals.many_values(JSON_MAX_VALUES)
+        raise _many_values()
     if not isinstance(found, dict) or "changes" not in found:
         return {"changes": text}
     return join_changes(found)

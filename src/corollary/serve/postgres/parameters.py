@@ -7,43 +7,31 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 
 from corollary.core.values import iso_moment
+from corollary.serve.postgres import wire_types as wire
 from corollary.serve.postgres.encoding import NUMERIC_BASE, NUMERIC_DIGITS, NUMERIC_NEGATIVE
 from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text, format_of
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.wire_types import (
-    BOOL,
-    BPCHAR,
-    BY_ARRAY,
-    BY_OID,
-    BYTEA,
-    CHAR,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    NAME,
-    NUMERIC,
-    OID,
-    REGCLASS,
-    TEXT,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    UNKNOWN,
-    VARCHAR,
-    WireType,
-)
 
 Scalar = bool | int | float | Decimal | str | bytes | date | datetime
 ParameterValue = Scalar | list[Scalar | None] | None
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_TEXTS = frozenset({each.oid for each in (TEXT, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN)})
+_TEXTS = frozenset(
+    {
+        each.oid
+        for each in (wire.TEXT, wire.VARCHAR, wire.BPCHAR, wire.NAME, wire.CHAR, wire.UNKNOWN)
+    }
+)
 _TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
-_INTEGERS = {INT2.oid: "!h", INT4.oid: "!i", INT8.oid: "!q", OID.oid: "!I", REGCLASS.oid: "!I"}
-_FLOATS = {FLOAT4.oid: "!f", FLOAT8.oid: "!d"}
+_INTEGERS = {
+    wire.INT2.oid: "!h",
+    wire.INT4.oid: "!i",
+    wire.INT8.oid: "!q",
+    wire.OID.oid: "!I",
+    wire.REGCLASS.oid: "!I",
+}
+_FLOATS = {wire.FLOAT4.oid: "!f", wire.FLOAT8.oid: "!d"}
 _SHORT_OFFSET = re.compile(r"[+-]\d\d$")
 _LIST_ITEM = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([^,{}"\\]*))\s*(,|$)', re.DOTALL)
 
@@ -70,34 +58,34 @@ def decode_parameter(data: bytes | None, oid: int, format_: int) -> ParameterVal
     """
     if data is None:
         return None
-    element = BY_ARRAY.get(oid)
+    element = wire.BY_ARRAY.get(oid)
     if element is not None:
         if format_ == BINARY_FORMAT:
             return _list_of_binary(data)
         return _list_of_text(decode_text(data), element)
-    if oid not in BY_OID:
+    if oid not in wire.BY_OID:
         raise not_supported(
             f"Parameters of the type with the number {oid} are not supported.",
             "pass numbers, texts, dates, timestamps or booleans",
         )
     decode = _of_binary if format_ == BINARY_FORMAT else _of_text
     try:
-        return decode(data, BY_OID[oid])
+        return decode(data, wire.BY_OID[oid])
     except (ValueError, struct.error, InvalidOperation, OverflowError):
-        name = BY_OID[oid].sql_name
+        name = wire.BY_OID[oid].sql_name
         shown = "a binary value" if format_ == BINARY_FORMAT else f"`{data[:40].decode('utf-8')}`"
         raise PgError("22P02", f"The value of a parameter, {shown}, is not of type {name}.") from (
             None
         )
 
 
-def _of_text(data: bytes, type_: WireType) -> Scalar:
+def _of_text(data: bytes, type_: wire.WireType) -> Scalar:
     text = decode_text(data)
     oid = type_.oid
     if oid in _TEXTS:
         return text
     stripped = text.strip()
-    if oid == BOOL.oid:
+    if oid == wire.BOOL.oid:
         lowered = stripped.lower()
         if lowered not in _TRUE | _FALSE:
             raise ValueError(text)
@@ -108,13 +96,13 @@ def _of_text(data: bytes, type_: WireType) -> Scalar:
         return value
     if oid in _FLOATS:
         return float(stripped)
-    if oid == NUMERIC.oid:
+    if oid == wire.NUMERIC.oid:
         return Decimal(stripped)
-    if oid == DATE.oid:
+    if oid == wire.DATE.oid:
         return date.fromisoformat(stripped[:10])
-    if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
+    if oid in (wire.TIMESTAMP.oid, wire.TIMESTAMPTZ.oid):
         return _moment(stripped)
-    if oid == BYTEA.oid and stripped.startswith("\\x"):
+    if oid == wire.BYTEA.oid and stripped.startswith("\\x"):
         return bytes.fromhex(stripped[2:])
     raise not_supported(f"Parameters of type {type_.sql_name} are not supported.")
 
@@ -129,7 +117,7 @@ def _moment(text: str) -> datetime:
     return iso_moment(completed)
 
 
-def _of_binary(data: bytes, type_: WireType) -> Scalar:
+def _of_binary(data: bytes, type_: wire.WireType) -> Scalar:
     oid = type_.oid
     if oid in _TEXTS:
         return decode_text(data)
@@ -137,15 +125,15 @@ def _of_binary(data: bytes, type_: WireType) -> Scalar:
         return int(struct.unpack(_INTEGERS[oid], data)[0])
     if oid in _FLOATS:
         return float(struct.unpack(_FLOATS[oid], data)[0])
-    if oid == BOOL.oid:
+    if oid == wire.BOOL.oid:
         return bool(struct.unpack("!?", data)[0])
-    if oid == NUMERIC.oid:
+    if oid == wire.NUMERIC.oid:
         return _numeric_of_binary(data)
-    if oid == DATE.oid:
+    if oid == wire.DATE.oid:
         return _EPOCH.date() + timedelta(days=struct.unpack("!i", data)[0])
-    if oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
+    if oid in (wire.TIMESTAMP.oid, wire.TIMESTAMPTZ.oid):
         return _EPOCH + timedelta(microseconds=struct.unpack("!q", data)[0])
-    if oid == BYTEA.oid:
+    if oid == wire.BYTEA.oid:
         return data
     raise not_supported(f"Parameters of type {type_.sql_name} are not supported in binary.")
 
@@ -167,7 +155,7 @@ def _numeric_of_binary(data: bytes) -> Decimal:
 # --- lists --------------------------------------------------------------------------------------
 
 
-def _list_of_text(text: str, element: WireType) -> list[Scalar | None]:
+def _list_of_text(text: str, element: wire.WireType) -> list[Scalar | None]:
     """Return the elements of `{1,2}`, a list without lists inside."""
     inner = text.strip()
     if not (inner.startswith("{") and inner.endswith("}")):

@@ -22,7 +22,7 @@ from corollary.serve.postgres.statements import (
     parse_source,
 )
 from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query
-from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type
+from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type, column_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,31 @@ def example_value(type_: WireType) -> ParameterValue:
             return _EXAMPLES.get(type_.category)
 
 
-def write_verb(tree: exp.Expr) -> str:
-    """Return the command tag of DELETE or UPDATE."""
+def write_tag(tree: exp.Expr) -> str:
+    """Return the command tag of a write, which the number of rows follows."""
+    if isinstance(tree, exp.Insert):
+        return "INSERT 0"
     return "DELETE" if isinstance(tree, exp.Delete) else "UPDATE"
+
+
+def returned_fields(
+    tree: exp.Expr | None, relations: VisibleRelations
+) -> list[FieldDescription] | None:
+    """Return the columns of RETURNING; None if there is none."""
+    returning = None if tree is None else tree.args.get("returning")
+    if tree is None or returning is None:
+        return None
+    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    relation = relations.get(target.name)
+    columns = () if relation is None else relation.columns
+    found = []
+    for each in returning.expressions:
+        for column in columns:
+            if each.is_star or each.unalias().name.lower() == column.name.lower():
+                type_, modifier = column_type(column.type)
+                name = column.name if each.is_star else each.alias_or_name
+                found.append(FieldDescription(name, type_.oid, type_.size, modifier))
+    return found
 
 
 def check_target(tree: exp.Expr, relations: VisibleRelations) -> None:

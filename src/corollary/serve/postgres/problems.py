@@ -79,6 +79,8 @@ _STATES = {
     "C1368": "42P01",
     "C1374": "42804",
     "C1379": "0A000",
+    "C1384": "42P10",
+    "C1385": "40001",
     "C1601": "42501",
     "C1605": "57P01",
 }
@@ -106,4 +108,6 @@ def pg_error(error: ServiceError) -> PgError:
         note = rest.strip().removeprefix("= ") or None
     if code in ("C0910", "C1374") and _NULLS.search(message):
         state = "23502"
+    if code == "C1374" and message.startswith("Several rows"):
+        state = "21000"
     return PgError(state, message, note, is_fatal=state == "57P01")

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
+from corollary.database.sql.writes import digest_rows
 from corollary.frontends.sql.statements.shapes import (
     SHAPE_MAX_CHARS,
     Constant,
@@ -34,9 +35,10 @@ from corollary.serve.postgres.prepared import (
     describe_table,
     example_value,
     prepare_statement,
+    returned_fields,
     shown_columns,
     text_field,
-    write_verb,
+    write_tag,
 )
 from corollary.serve.postgres.problems import PgError, not_supported, pg_error
 from corollary.serve.postgres.relations import VisibleRelations, parse_type
@@ -181,6 +183,8 @@ class PgSession:
                 return [text_field(PLAN_COLUMN)]
             case st.FetchStatement(name, _, False):
                 return describe_table(self._cursor(name).table)
+            case st.WriteStatement():
+                return returned_fields(prepared.tree, await self._relations())
             case st.SelectStatement():
                 pass
             case _:
@@ -226,7 +230,7 @@ class PgSession:
             case st.SelectStatement():
                 return StatementResult("SELECT", await self._select(prepared, values))
             case st.WriteStatement():
-                return StatementResult(await self._write(prepared, values, commits=commits))
+                return await self._write(prepared, values, commits=commits)
             case st.CopyStatement():
                 table = await self._select(prepared, values)
                 return StatementResult("COPY", table, statement)
@@ -364,19 +368,33 @@ class PgSession:
 
     async def _write(
         self, prepared: PreparedStatement, values: Sequence[ParameterValue], *, commits: bool
-    ) -> str:
+    ) -> StatementResult:
         tree = prepared.tree
         assert isinstance(tree, exp.Insert | exp.Delete | exp.Update)
         self._require(AccessRole.WRITE, "change data")
         check_target(tree, await self._relations())
         translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
-        if commits and not self.block.is_open:
+        tag, answer = write_tag(tree), None
+        is_first = not (self.block.pending and tree.args.get("returning"))
+        if commits and is_first and not self.block.is_open:
             self.block.pending.append(translated)
-            rows = (await self.commit_pending())[-1]
+            answer = await self.commit_pending()
+        elif tree.args.get("returning") or tree.args.get("conflict"):
+            write = SqlChangesRequest((translated.sql,), translated.parameters)
+            asked = self.shared.service.call(self.who, self.block.request(write))
+            answer = await self._ask(asked, is_read=True)
+            if answer.table is not None:
+                digest = partial(digest_rows, answer.table)
+                translated = replace(translated, returned=await self.compute(digest))
+            self.block.pending.append(translated)
         else:
             rows = await self._count(prepared, values)
             self.block.pending.append(translated)
-        return f"INSERT 0 {rows}" if isinstance(tree, exp.Insert) else f"{write_verb(tree)} {rows}"
+            return StatementResult(f"{tag} {rows}")
+        assert answer is not None
+        if answer.table is not None:
+            return StatementResult(tag, answer.table)
+        return StatementResult(f"{tag} {answer.json['rows'][-1]}")
 
     def _require(self, role: AccessRole, what: str) -> None:
         """Refuse a change to who may not make it, or in a transaction that only reads.
@@ -427,16 +445,16 @@ class PgSession:
         table = await self._answer(await self._translate(question, values))
         return int(table.column(0)[0].as_py())
 
-    async def commit_pending(self) -> list[int]:
-        """Commit the writes that wait; return how many rows each of them has written.
+    async def commit_pending(self) -> Answer | None:
+        """Commit the writes that wait; return what they have written, None if nothing waits.
 
         Raises:
             PgError: they cannot be committed; nothing was changed.
         """
         if not self.block.pending:
-            return []
-        alone = self.block.request()
-        is_alone = self.block.has_definitions
+            return None
+        alone, is_alone = self.block.request(), self.block.is_alone
+        has_definitions = self.block.has_definitions
         self.block.pending.clear()
         shared = SqlChangesRequest(alone.statements, alone.parameters)
         # A commit is not cancelled: nobody would know whether it was made.
@@ -450,11 +468,11 @@ class PgSession:
                 answer = await call(alone)
         except ServiceError as error:
             raise pg_error(error) from None
-        if is_alone:
+        if has_definitions:
             self.block.relations = None
             self.shared.forget_relations()
-        self._last_commit = answer.json["commit"]
-        return list(answer.json["rows"])
+        self._last_commit = answer.commit
+        return answer
 
     # --- transactions --------------------------------------------------------------------------
 

@@ -518,12 +518,9 @@ def _copied(cursor: TokenCursor) -> StatementSource | exp.Select:
     if cursor.accept("."):
         names.append(_name(cursor))
     columns = cursor.names("a column") if cursor.is_next("(") else ()
-    selected: list[exp.Expr] = [
-        exp.column(exp.to_identifier(each.text, quoted=True)) for each in columns
-    ]
-    table = exp.Table(this=exp.to_identifier(names[-1], quoted=True))
-    if len(names) > 1:
-        table.set("db", exp.to_identifier(names[0], quoted=True))
+    selected: list[exp.Expr] = [exp.column(each.text, quoted=True) for each in columns]
+    schema = names[0] if len(names) > 1 else None
+    table = exp.table_(names[-1], db=schema, quoted=True)
     return exp.select(*selected or [exp.Star()]).from_(table)
 
 

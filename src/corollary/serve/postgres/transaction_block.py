@@ -61,6 +61,11 @@ class TransactionBlock:
             self.pending.clear()
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it cannot share a commit: it defines something, or has returned rows."""
+        return self.has_definitions or any(each.returned for each in self.pending)
+
+    @property
     def has_definitions(self) -> bool:
         """Whether something is defined that is not there yet."""
         return any(each.is_definition for each in self.pending)
@@ -74,7 +79,8 @@ class TransactionBlock:
         asked = None
         if then is not None:
             asked = {"kind": request_kind(type(then)), **request_as_json(then)}
-        return SqlTransactionRequest(statements, parameters, asked)
+        returned = {str(at): each.returned for at, each in enumerate(self.pending) if each.returned}
+        return SqlTransactionRequest(statements, parameters, asked, returned)
 
     def savepoint(self, action: str, name: str) -> str:
         """Set a savepoint, release it, or go back to it; return the command tag.

@@ -66,11 +66,16 @@ def _is_catalog_name(name: str, relations: VisibleRelations) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedStatement:
-    """A statement in Corollary's SQL, and the values of its parameters."""
+    """A statement in Corollary's SQL, and the values of its parameters.
+
+    Attributes:
+        returned: the digest of the rows that it has returned already, if it did.
+    """
 
     sql: str
     parameters: Mapping[str, Any]
     is_definition: bool = False
+    returned: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,12 +403,7 @@ def _refuse_clauses(tree: exp.Expr) -> None:
     Raises:
         PgError: there is one.
     """
-    for name, shown in (
-        ("returning", "RETURNING"),
-        ("conflict", "ON CONFLICT"),
-        ("using", "USING"),
-    ):
-        if isinstance(tree, exp.Insert | exp.Delete | exp.Update) and tree.args.get(name):
-            raise not_supported(f"{shown} is not supported.", "leave it out")
+    if isinstance(tree, exp.Delete) and tree.args.get("using"):
+        raise not_supported("USING is not supported.", "write `WHERE k IN (SELECT …)`")
     if isinstance(tree, exp.Insert) and tree.args.get("default"):
         raise not_supported("DEFAULT VALUES is not supported.", "give a value for each column")

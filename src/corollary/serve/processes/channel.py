@@ -10,6 +10,7 @@ import select
 import socket
 import struct
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import pyarrow as pa
@@ -171,27 +172,20 @@ def parse_answer(document: Mapping[str, Any], body: bytes) -> Answer:
 
 def error_frame(number: int, error: ServiceError) -> dict[str, Any]:
     """Return an error as a frame."""
-    return {
-        "type": "error",
-        "id": number,
-        "status": error.status,
-        "message": error.message,
-        "diagnostics": list(error.diagnostics),
-        "exit_code": error.exit_code,
-        "retry_after": error.retry_after,
-        "details": dict(error.details),
-        "limit": error.limit,
-    }
+    said = {each.name: getattr(error, each.name) for each in fields(error)}
+    return {"type": "error", "id": number, **said}
 
 
 def parse_error(document: Mapping[str, Any]) -> ServiceError:
     """Return the error of a frame."""
-    return ServiceError(
-        document["status"],
-        document["message"],
-        tuple(document["diagnostics"]),
-        document["exit_code"],
-        document["retry_after"],
-        document["details"],
-        document["limit"],
-    )
+    said = {each.name: document[each.name] for each in fields(ServiceError)}
+    return ServiceError(**said | {"diagnostics": tuple(said["diagnostics"])})
+
+
+def found_frame(
+    number: int, found: Answer | ServiceError
+) -> tuple[dict[str, Any], bytes | memoryview]:
+    """Return an answer or an error as a frame."""
+    if isinstance(found, ServiceError):
+        return error_frame(number, found), b""
+    return answer_frame(number, found)

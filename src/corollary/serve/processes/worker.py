@@ -18,10 +18,9 @@ from corollary.database.opening import open_with
 from corollary.database.options import DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
-from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.failures import service_error
-from corollary.serve.processes.channel import Channel, answer_frame, error_frame, read_requests
+from corollary.serve.processes.channel import Channel, error_frame, found_frame, read_requests
 from corollary.serve.processes.goal_batches import answer_batch
 from corollary.serve.processes.group_commit import (
     CommitReport,
@@ -103,10 +102,7 @@ def run_writer(channel: Channel, context: HandlerContext) -> None:
             case "requests":
                 writes = [Write(*each) for each in read_requests(channel, document["requests"])]
                 for number, found in committer.run(writes):
-                    if isinstance(found, ServiceError):
-                        channel.hold(error_frame(number, found))
-                    else:
-                        channel.hold(*answer_frame(number, found))
+                    channel.hold(*found_frame(number, found))
                 channel.send({"type": "done"})
             case "watch":
                 set_watched(context.database, document["relations"])
@@ -139,10 +135,7 @@ def run_reader(channel: Channel, context: HandlerContext) -> None:
                 send = channel.hold if is_quick else channel.send
                 with context.within(document["seconds"]):
                     for number, found in answer_batch(context, requests):
-                        if isinstance(found, ServiceError):
-                            send(error_frame(number, found))
-                        else:
-                            send(*answer_frame(number, found))
+                        send(*found_frame(number, found))
                 is_behind = False
                 channel.send({"type": "done", "commit": context.commit})
             case _:  # stop

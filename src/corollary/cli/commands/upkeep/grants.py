@@ -7,7 +7,7 @@ import click
 from corollary.cli.databases import open_catalog, open_warehouse
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, functors, warehouse
-from corollary.cli.report.tables import comma_separated, table, terminal_width
+from corollary.cli.report.tables import comma_separated, table
 
 reader = click.argument("reader")
 relations = click.argument("relations", metavar="RELATION...", nargs=-1, required=True)
@@ -79,6 +79,6 @@ def _show(output: FormatOptions, granted: Mapping[str, Sequence[str]]) -> None:
 def _lines(granted: Mapping[str, Sequence[str]]) -> Iterator[str]:
     rows = [[[name], comma_separated(names) or ["nothing"]] for name, names in granted.items()]
     if rows:
-        yield from table(("reader", "may see"), rows, terminal_width())
+        yield from table(("reader", "may see"), rows)
     else:
         yield "nobody may see anything"

@@ -9,7 +9,7 @@ import click
 from corollary.cli.databases import open_catalog
 from corollary.cli.options import FormatOptions
 from corollary.cli.parameters import family, warehouse
-from corollary.cli.report.tables import table, terminal_width
+from corollary.cli.report.tables import table
 from corollary.cli.served_command import ServedCommand
 from corollary.console import counted, format_bytes
 
@@ -85,7 +85,7 @@ def _lines(state: "Status") -> Iterator[str]:
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if rows:
         yield ""
-        yield from table(header, [[[text] for text in row] for row in rows], terminal_width())
+        yield from table(header, rows)
 
 
 def _outbox(state: "Status") -> str:

@@ -15,22 +15,15 @@ import pyarrow as pa
 
 from corollary.core.arrow_buffers import bool_values, fixed_values
 from corollary.core.engine import BULK_MIN_TUPLES
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, Derive, Plan, Total
 from corollary.core.states import CHANGES, State
 from corollary.core.types import NUMBER
 from corollary.data_class import dataclass
+from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.columns import encode_array, encode_columns
 from corollary.engines.local.bulk.connection import run_query
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
-from corollary.engines.local.bulk.fusion import (
-    FusedSteps,
-    GroupStep,
-    find_fused_steps,
-    scan,
-    sources_of,
-    summaries_of,
-)
 from corollary.engines.local.bulk.lookups import WIDE_RELATION, WideRows, join_by_lookup
 from corollary.engines.local.bulk.queries import BulkQueries, QueryText, has_fault
 from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
@@ -87,9 +80,9 @@ class BulkGroups:
         self._faulty: set[int] = set()
 
     @cached_property
-    def _fused(self) -> FusedSteps:
+    def _fused(self) -> fusion.FusedSteps:
         """Which steps of the plan are computed together; small work does not ask for it."""
-        return find_fused_steps(self._plan)
+        return fusion.find_fused_steps(self._plan)
 
     def reset(self) -> None:
         """Forget what a run has deferred."""
@@ -113,7 +106,7 @@ class BulkGroups:
         (pipeline,) = step.pipelines
         if self._queries.reads_partitions(pipeline):
             return None
-        lead = next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)
+        lead = pipeline.first_source
         size = 0 if lead is None else self._queries.tables[lead.relation].size(lead.state)
         if lead is None or not size or not self._may_be_due(pipeline, lead, size):
             return None
@@ -155,7 +148,7 @@ class BulkGroups:
             and lead.state is State.NEW
             and any(
                 tables[each.relation].size(each.state) >= BULK_MIN_TUPLES
-                for each in sources_of(pipeline)
+                for each in fusion.sources_of(pipeline)
             )
         )
 
@@ -169,7 +162,7 @@ class BulkGroups:
 
     # --- queries -------------------------------------------------------------------------------
 
-    def tuples(self, step: GroupStep, context: RunContext) -> Words | None:
+    def tuples(self, step: fusion.GroupStep, context: RunContext) -> Words | None:
         """Return the tuples of an aggregation, packed and sorted for its target; None if not bulk.
 
         Tuples of the step's `without` are among them.
@@ -196,7 +189,7 @@ class BulkGroups:
             self._results[id(each)] = self._pack(each, keys, columns)
         return self._results.pop(id(step))
 
-    def _is_due(self, step: GroupStep) -> bool:
+    def _is_due(self, step: fusion.GroupStep) -> bool:
         """Whether an aggregation of a relation is bulk."""
         if id(step) in self._faulty or (isinstance(step, Total) and step.is_weighted):
             return False
@@ -206,10 +199,9 @@ class BulkGroups:
         size = body.size(step.body.state)
         return size >= (1 if self._queries.is_forced else BULK_MIN_TUPLES)
 
-    def _batch(self, step: GroupStep) -> tuple[GroupStep, ...]:
+    def _batch(self, step: fusion.GroupStep) -> tuple[fusion.GroupStep, ...]:
         """Return the steps that are computed with one, from it on; none if it has no exact form."""
-        batch = self._fused.batches[id(step)]
-        batch = batch[[id(each) for each in batch].index(id(step)) :]
+        batch = self._fused.batch_from(step)
         if step.body.relation in self._deferred:
             return batch
         due = tuple(each for each in batch if id(each) not in self._faulty)
@@ -217,7 +209,7 @@ class BulkGroups:
             due = tuple(each for each in due if not isinstance(self._query((each,)), NotCompiled))
         return due if due and due[0] is step else ()
 
-    def _query(self, batch: Sequence[GroupStep]) -> _GroupQuery | NotCompiled:
+    def _query(self, batch: Sequence[fusion.GroupStep]) -> _GroupQuery | NotCompiled:
         first = batch[0]
         deferred = self._deferred.get(first.body.relation)
         rows, types = None if deferred is None else deferred.rows, self._types
@@ -231,11 +223,11 @@ class BulkGroups:
 
             found = compile_groups(
                 GroupedRows(
-                    scan(first, self._types) if rows is None else rows,
+                    fusion.scan(first, self._types) if rows is None else rows,
                     self._types[first.body.relation],
                     first.aggregation.groups,
                 ),
-                [summaries_of(each, types) for each in batch],
+                [fusion.summaries_of(each, types) for each in batch],
                 types,
                 DUCKDB,
                 self._queries.encode_constant,
@@ -249,7 +241,7 @@ class BulkGroups:
         return known
 
     def _run(
-        self, step: GroupStep, query: _GroupQuery, context: RunContext
+        self, step: fusion.GroupStep, query: _GroupQuery, context: RunContext
     ) -> pa.RecordBatch | None:
         """Return the result of a query; None if a row lacks a value, or is not exact."""
         budget, deferred = context.budget, self._deferred.get(step.body.relation)
@@ -283,7 +275,9 @@ class BulkGroups:
 
     # --- results -------------------------------------------------------------------------------
 
-    def _pack(self, step: GroupStep, keys: Sequence[Codes], columns: Sequence[pa.Array]) -> Words:
+    def _pack(
+        self, step: fusion.GroupStep, keys: Sequence[Codes], columns: Sequence[pa.Array]
+    ) -> Words:
         """Return the tuples of a step: the keys, and what was computed of the groups."""
         dictionary, target = self._queries.dictionary, self._queries.tables[step.target]
         is_kept: Mask | None = None

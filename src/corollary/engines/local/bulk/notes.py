@@ -3,16 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import Aggregate, CompareWindows, Derive, Plan, Reduce, Total, Window
+from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.estimates import computes_values
-from corollary.engines.local.bulk.fusion import (
-    GroupStep,
-    find_fused_steps,
-    scan,
-    sources_of,
-    summaries_of,
-)
 from corollary.engines.local.evaluation.pipelines import copied_reference
 from corollary.sqlgen.compiled import NotCompiled
 
@@ -35,9 +29,9 @@ class BulkNotes:
         self._types = plan.types
         self._mode = mode
         self._size_of = size_of
-        self._fused = find_fused_steps(plan)
+        self._fused = fusion.find_fused_steps(plan)
 
-    def note(self, step: Derive | GroupStep | Window | CompareWindows) -> str:
+    def note(self, step: Derive | fusion.GroupStep | Window | CompareWindows) -> str:
         """Return `bulk`, or why a step is not; nothing for windows, and what few tuples lead."""
         if self._mode is BulkMode.NEVER or isinstance(step, Window | CompareWindows):
             return ""
@@ -46,7 +40,7 @@ class BulkNotes:
         readers = self._readers(step)
         if readers and self._is_fused(step, readers):
             return f"{BULK}, one query with {', '.join(each.target for each in readers)}"
-        leads = filter(None, map(_lead, step.pipelines))
+        leads = filter(None, (each.first_source for each in step.pipelines))
         if not self._is_large(leads):
             return ""
         parts = [self._pipeline_reason(each, step) for each in step.pipelines]
@@ -63,25 +57,19 @@ class BulkNotes:
 
     # --- aggregations --------------------------------------------------------------------------
 
-    def _readers(self, step: Derive) -> list[GroupStep]:
+    def _readers(self, step: Derive) -> list[fusion.GroupStep]:
         """Return the aggregations that are fused with a derivation."""
         if self._fused.derivations.get(step.target) is not step:
             return []
-        found = {
-            id(each): each
-            for batch in self._fused.batches.values()
-            for each in batch
-            if each.body.relation == step.target
-        }
-        return list(found.values())
+        return self._fused.readers_of(step.target)
 
-    def _is_fused(self, step: Derive, readers: Iterable[GroupStep]) -> bool:
+    def _is_fused(self, step: Derive, readers: Iterable[fusion.GroupStep]) -> bool:
         (pipeline,) = step.pipelines
-        if _lead(pipeline) is None or not self._is_large(sources_of(pipeline)):
+        if pipeline.first_source is None or not self._is_large(fusion.sources_of(pipeline)):
             return False
         return not any(self._group_reason(each, pipeline) for each in readers)
 
-    def _group_note(self, step: GroupStep) -> str:
+    def _group_note(self, step: fusion.GroupStep) -> str:
         derive = self._fused.derivations.get(step.body.relation)
         if derive is not None and self._is_fused(derive, self._readers(derive)):
             return BULK
@@ -89,7 +77,7 @@ class BulkNotes:
             return ""
         if not self._is_large([step.body]):
             return ""
-        reason = self._group_reason(step, scan(step, self._types))
+        reason = self._group_reason(step, fusion.scan(step, self._types))
         return f"not bulk: {reason}" if reason else BULK
 
     def _group_reason(self, step: Aggregate | Total, rows: Pipeline) -> str:
@@ -98,7 +86,7 @@ class BulkNotes:
 
         head = self._types[step.body.relation]
         grouped = GroupedRows(rows, head, step.aggregation.groups)
-        summaries = [summaries_of(step, self._types)]
+        summaries = [fusion.summaries_of(step, self._types)]
         found = compile_groups(grouped, summaries, self._types, DUCKDB, lambda _: 0)
         return found.reason if isinstance(found, NotCompiled) else ""
 
@@ -111,7 +99,7 @@ class BulkNotes:
         sums_last = step.reduce is Reduce.SUM
         if copied_reference(pipeline) is not None and not sums_last:
             return "it only copies"
-        if _lead(pipeline) is None:
+        if pipeline.first_source is None:
             return "it reads no relation"
         if self._mode is BulkMode.AUTO and not computes_values(pipeline):
             return "it computes nothing"
@@ -124,7 +112,3 @@ class BulkNotes:
             sums_last=sums_last,
         )
         return found.reason if isinstance(found, NotCompiled) else ""
-
-
-def _lead(pipeline: Pipeline) -> Reference | None:
-    return next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)

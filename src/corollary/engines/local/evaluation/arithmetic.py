@@ -1,8 +1,4 @@
-"""Arithmetic, bits, comparisons and conversions between numbers, on arrays.
-
-Every function takes operands as (values, type) pairs and the type of the result. It returns the
-values with a list of faults: masks of the rows that have no value, each with the reason.
-"""
+"""Arithmetic, bits, comparisons and conversions between numbers, on arrays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,28 +9,23 @@ import pyarrow.compute as pc
 
 from corollary.core.types import TYPE_SPECS, Kind, Type
 from corollary.engines.local.evaluation import decimals
+from corollary.engines.local.evaluation.kernels import (
+    DIVISION_BY_ZERO,
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Faults,
+    Kernel,
+    Operand,
+    Result,
+    faults_of,
+    on_values,
+)
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray
 from corollary.engines.local.values.texts import Texts, compare_texts, select_texts
 
-Operand = tuple[Any, Type]
-Faults = list[tuple[Mask, str]]
-Result = tuple[Any, Faults]
-"""Values, native ones, and the faults."""
-
-OVERFLOW = "overflow"
-DIVISION_BY_ZERO = "division by zero"
-FAILED_CONVERSION = "failed conversion"
-IS_NULL = "null"
-"""The reason of rows that are null, where a functor may be null of values."""
-
 EXACT_PRODUCT_MIN = 2.0**62
 """Products that are smaller, as floats, cannot overflow an int64."""
-
-
-def faults_of(mask: Mask, reason: str) -> Faults:
-    """Return the rows of a mask as faults, if there are any."""
-    return [(mask, reason)] if mask.any() else []
 
 
 def _exact(function: Callable[..., int], operands: list[NativeArray], kind: Kind) -> Result:
@@ -174,15 +165,13 @@ def _negate(operands: list[Operand], type_: Type) -> Result:
     ((values, _),) = operands
     if type_.is_unsigned:
         return np.zeros_like(values), faults_of(values != 0, OVERFLOW)
-    if type_.is_float:
-        return -values, []
-    if type_.is_decimal:
+    if type_.is_float or type_.is_decimal:
         return -values, []
     lowest = np.iinfo(np.int64).min
     return -values, faults_of(values == lowest, OVERFLOW)
 
 
-def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+def _bits(function: Callable[..., Any]) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         patterns = [values.view(np.uint64) for values, _ in operands]
         return function(*patterns).astype(np.uint64).view(_integer_dtype(type_.kind)), []
@@ -190,12 +179,7 @@ def _bits(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Resul
     return apply
 
 
-def _shift_right(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    (one, _), (two, _) = operands
-    return one >> (two.view(np.uint64) & np.uint64(63)).astype(one.dtype), []
-
-
-def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+def _logical(function: Callable[..., Any]) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         result = function(*(values != 0 for values, _ in operands))
         return result.astype(_integer_dtype(type_.kind)), []
@@ -203,7 +187,7 @@ def _logical(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Re
     return apply
 
 
-def _extreme(is_larger: bool) -> Callable[[list[Operand], Type], Result]:
+def _extreme(is_larger: bool) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         columns = [values for values, _ in operands]
         faults: Faults = []
@@ -273,7 +257,7 @@ def to_float(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - 
     return values.astype(np.float64), []
 
 
-ARITHMETIC_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+ARITHMETIC_FUNCTIONS: dict[str, Kernel] = {
     "+": _add,
     "-": _subtract,
     "*": _multiply,
@@ -287,7 +271,9 @@ ARITHMETIC_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "bnot": _bits(np.bitwise_not),
     "bshl": _bits(lambda one, two: one << (two & np.uint64(63))),
     "bshru": _bits(lambda one, two: one >> (two & np.uint64(63))),
-    "bshr": _shift_right,
+    "bshr": on_values(
+        lambda one, two: one >> (two.view(np.uint64) & np.uint64(63)).astype(one.dtype)
+    ),
     "land": _logical(np.logical_and),
     "lor": _logical(np.logical_or),
     "lxor": _logical(np.logical_xor),

@@ -22,9 +22,9 @@ from corollary.core.types import Type
 from corollary.core.user_functors.user_functor import UserCall
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.value_vector import (
+    ComputedRows,
     ValueVector,
     dense_mask,
-    fault_mask_of,
     union_masks,
 )
 from corollary.engines.local.storage.code_range import Codes
@@ -92,7 +92,7 @@ def evaluate(
             return ValueVector(_native(value, type_).repeat(count), type_)
         case logic.Functor(name=conversions.CHECKED_SUM, arguments=(logic.Variable() as total,)):
             # Aggregation leaves null for a sum that overflows: only here it becomes a fault.
-            from corollary.engines.local.evaluation.arithmetic import OVERFLOW
+            from corollary.engines.local.evaluation.kernels import OVERFLOW
 
             batch = evaluate(total, frame, count, codes)
             lost = dense_mask(batch.nulls, count)
@@ -158,36 +158,15 @@ def _compare_by_codes(
 
 
 def _apply(name: str, inputs: list[ValueVector], type_: Type) -> ValueVector:
-    from corollary.engines.local.evaluation.arithmetic import IS_NULL
     from corollary.engines.local.evaluation.functions import STRICT_FUNCTIONS
 
-    nulls: Mask | None = None
-    faults: tuple[tuple[Mask, str], ...] = ()
-    for each in inputs:
-        nulls = union_masks(nulls, each.nulls)
-        faults += each.faults
-    compute = STRICT_FUNCTIONS[name]
     # Rows with a null or a missing operand are not computed: they must not add faults.
-    skip = union_masks(nulls, fault_mask_of(faults))
-    operands = [(each.values, each.type) for each in inputs]
-    if skip is not None:
-        operands = [(values[~skip], kind) for values, kind in operands]
-    values, new_faults = compute(operands, type_)
-    if skip is not None:
-        values, expanded = native.scatter_values(values, ~skip), []
-        for mask, reason in new_faults:
-            all_rows = np.zeros(len(skip), np.bool_)
-            all_rows[~skip] = mask
-            expanded.append((all_rows, reason))
-        new_faults = expanded
-    for mask, reason in new_faults:
-        if reason == IS_NULL:
-            nulls = union_masks(nulls, mask)
-        else:
-            faults += ((mask, reason),)
+    rows = ComputedRows(inputs)
+    operands = [(rows.take(each.values), each.type) for each in inputs]
+    values, faults = STRICT_FUNCTIONS[name](operands, type_)
     if type_.stores_floats:
         values = native.canonical_floats(values)
-    return ValueVector(values, type_, nulls, faults)
+    return rows.vector(values, type_, faults=faults)
 
 
 @dataclass(frozen=True, slots=True)

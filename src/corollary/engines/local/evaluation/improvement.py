@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from corollary.core.plans import Improve
 from corollary.core.states import State
-from corollary.core.types import Type
+from corollary.engines.local.evaluation.order_keys import order_keys
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.local.values.texts import Texts
 
 Ranks = npt.NDArray[np.int64]
 
@@ -36,13 +35,15 @@ def improve(step: Improve, source: Table, rivals: Table, dictionary: Dictionary)
     ]
     values = []
     for column in step.order.values:
-        ranks = _ranks(columns[column.position], source.types[column.position], dictionary)
+        at = column.position
+        keys = order_keys(columns[at], source.types[at], dictionary).keys
+        ranks: Ranks = np.unique(keys, return_inverse=True)[1]
         values.append(-ranks if column.is_greater_better else ranks)
-    keys = [columns[at] for at in step.order.keys(step.arity)]
+    by = [columns[at] for at in step.order.keys(step.arity)]
     # Rivals come first among equals, so that they cover them; `lexsort` is stable.
-    sorted_by = [*reversed(values), *reversed(keys)]
+    sorted_by = [*reversed(values), *reversed(by)]
     order = np.lexsort(sorted_by) if sorted_by else np.arange(len(others) + len(words))
-    groups = _group_numbers(keys, order)
+    groups = _group_numbers(by, order)
     sorted_values = [each[order] for each in values]
     if step.order.is_total or not values:
         is_best = np.append(True, groups[1:] != groups[:-1])
@@ -53,17 +54,6 @@ def improve(step: Improve, source: Table, rivals: Table, dictionary: Dictionary)
     chosen = order[is_best] - len(others)
     best: Words = words[np.sort(chosen[chosen >= 0])]
     return best
-
-
-def _ranks(codes: Codes, type_: Type, dictionary: Dictionary) -> Ranks:
-    """Return numbers in the order of the values of codes."""
-    distinct, places = np.unique(codes, return_inverse=True)
-    values = dictionary.decode(distinct, type_)
-    if isinstance(values, Texts):
-        _, ranks = values.ranks()
-    else:
-        _, ranks = np.unique(values, return_inverse=True)
-    return np.asarray(ranks, np.int64)[places]
 
 
 def _group_numbers(keys: Sequence[Codes], order: Ranks) -> Ranks:

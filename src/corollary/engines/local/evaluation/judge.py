@@ -17,8 +17,8 @@ from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe,
 from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import expressions
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, OVERFLOW
 from corollary.engines.local.evaluation.frames import Frame
+from corollary.engines.local.evaluation.kernels import FAILED_CONVERSION, OVERFLOW
 from corollary.engines.local.evaluation.pipelines import PipelineRunner, RunContext
 from corollary.engines.local.evaluation.value_vector import dense_mask
 from corollary.engines.local.storage.code_range import Codes

@@ -83,7 +83,7 @@ class PipelineRunner:
         first = pipeline.stages[0] if pipeline.stages else None
         self.lead = first.source if isinstance(first, Probe) else None
         probe = next((each for each in pipeline.stages if isinstance(each, Probe)), None)
-        self.first_source = None if probe is None else probe.source
+        self.first_source = pipeline.first_source
         self.is_led_by_all = (
             probe is not None and _recorded_relation(probe, engine_relations) is not None
         )
@@ -303,8 +303,7 @@ def record_probes(
 
     Where all rows are joined at once, nothing else is known of them.
     """
-    sources = (stage.source for stage in pipeline.stages if isinstance(stage, Probe))
-    source = next(sources, None)
+    source = pipeline.first_source
     rows = 1 if source is None else tables[source.relation].size(source.state)
     for at, stage in enumerate(pipeline.stages if rows else ()):
         recorded = _recorded_relation(stage, held)

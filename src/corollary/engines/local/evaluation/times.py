@@ -4,9 +4,9 @@ The calendar is NumPy's, which is Gregorian for all years, as Python's is. Years
 what would be outside overflows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, timedelta, tzinfo
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,14 @@ from corollary.core.functors.times import (
 )
 from corollary.core.spark_times import read_zone
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import (
+from corollary.engines.local.evaluation.kernels import (
     FAILED_CONVERSION,
     OVERFLOW,
+    Kernel,
     Operand,
     Result,
+    faults_of,
+    on_values,
 )
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.native import NativeArray
@@ -51,8 +54,6 @@ MONTHS = (
     *("October", "November", "December"),
 )
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-Function = Callable[[list[Operand], Type], Result]
 
 
 # --- the calendar ------------------------------------------------------------------------------
@@ -86,14 +87,6 @@ def _year(days: NativeArray) -> NativeArray:
     return _months(days) // 12 + 1970
 
 
-def _month(days: NativeArray) -> NativeArray:
-    return _months(days) % 12 + 1
-
-
-def _quarter(days: NativeArray) -> NativeArray:
-    return _months(days) % 12 // 3 + 1
-
-
 def _day(days: NativeArray) -> NativeArray:
     return days - _first_days(_months(days)) + 1
 
@@ -103,18 +96,6 @@ def _monday(days: NativeArray) -> NativeArray:
     return monday
 
 
-def _weekday(days: NativeArray) -> NativeArray:
-    return (days + 3) % 7 + 1
-
-
-def _week_year(days: NativeArray) -> NativeArray:
-    return _year(_monday(days) + 3)
-
-
-def _week(days: NativeArray) -> NativeArray:
-    return (_day_of_year(_monday(days) + 3) - 1) // 7 + 1
-
-
 def _day_of_year(days: NativeArray) -> NativeArray:
     months = _months(days)
     return days - _first_days(months - months % 12) + 1
@@ -122,12 +103,12 @@ def _day_of_year(days: NativeArray) -> NativeArray:
 
 DAY_PARTS: Mapping[str, Callable[[NativeArray], NativeArray]] = {
     "year": _year,
-    "quarter": _quarter,
-    "month": _month,
+    "quarter": lambda days: _months(days) % 12 // 3 + 1,
+    "month": lambda days: _months(days) % 12 + 1,
     "day": _day,
-    "week_year": _week_year,
-    "week": _week,
-    "weekday": _weekday,
+    "week_year": lambda days: _year(_monday(days) + 3),
+    "week": lambda days: (_day_of_year(_monday(days) + 3) - 1) // 7 + 1,
+    "weekday": lambda days: (days + 3) % 7 + 1,
     "day_of_year": _day_of_year,
 }
 
@@ -139,7 +120,7 @@ def _part(name: str, days: NativeArray, clock: NativeArray) -> NativeArray:
     return clock // unit % count
 
 
-def _part_of(name: str) -> Function:
+def _part_of(name: str) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
         return _part(name, *_split(*operands[0])), []
 
@@ -149,13 +130,12 @@ def _part_of(name: str) -> Function:
 # --- differences, sums, starts -----------------------------------------------------------------
 
 
-def _between(unit: int) -> Function:
-    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-        (one, _), (two, _) = operands
+def _between(unit: int) -> Kernel:
+    def between(one: NativeArray, two: NativeArray) -> NativeArray:
         apart = two - one
-        return np.sign(apart) * (np.abs(apart) // unit), []
+        return np.sign(apart) * (np.abs(apart) // unit)
 
-    return apply
+    return on_values(between)
 
 
 def _within_calendar(days: NativeArray, clock: NativeArray, type_: Type) -> Result:
@@ -185,17 +165,12 @@ def _add_months(operands: list[Operand], type_: Type) -> Result:
     return _within_calendar(np.minimum(first + _day(days) - 1, last), clock, type_)
 
 
-def _add_seconds(operands: list[Operand], type_: Type) -> Result:
-    days, clock, count = _added("add_seconds", operands)
-    total = clock + count % DAY_SECONDS * SECOND_MICROSECONDS
-    days = days + count // DAY_SECONDS + total // DAY_MICROSECONDS
-    return _within_calendar(days, total % DAY_MICROSECONDS, type_)
-
-
-def _add_microseconds(operands: list[Operand], type_: Type) -> Result:
-    days, clock, count = _added("add_microseconds", operands)
-    total = clock + count % DAY_MICROSECONDS
-    days = days + count // DAY_MICROSECONDS + total // DAY_MICROSECONDS
+def _add_units(name: str, unit: int, operands: list[Operand], type_: Type) -> Result:
+    """Add units of so many microseconds."""
+    days, clock, count = _added(name, operands)
+    a_day = DAY_MICROSECONDS // unit
+    total = clock + count % a_day * unit
+    days = days + count // a_day + total // DAY_MICROSECONDS
     return _within_calendar(days, total % DAY_MICROSECONDS, type_)
 
 
@@ -216,10 +191,6 @@ def _each_offset(moments: NativeArray, zone: tzinfo) -> NativeArray:
     return np.array([each // timedelta(microseconds=1) for each in ahead], np.int64)
 
 
-def _from_utc(moments: NativeArray, zone: tzinfo) -> NativeArray:
-    return moments + _offsets(moments, zone)
-
-
 def _to_utc(clock: NativeArray, zone: tzinfo) -> NativeArray:
     """Return UTC; a time that comes twice is the first, one that is skipped as much later."""
     before = _offsets(clock - DAY_MICROSECONDS, zone)
@@ -228,7 +199,7 @@ def _to_utc(clock: NativeArray, zone: tzinfo) -> NativeArray:
     return clock - np.where(is_after, after, before)
 
 
-def _by_zone(convert: Callable[[NativeArray, tzinfo], NativeArray]) -> Function:
+def _by_zone(convert: Callable[[NativeArray, tzinfo], NativeArray]) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         (values, _), (zones, _) = operands
         result, unknown = np.zeros_like(values), np.zeros(len(values), np.bool_)
@@ -241,12 +212,12 @@ def _by_zone(convert: Callable[[NativeArray, tzinfo], NativeArray]) -> Function:
                 unknown[rows] = True
         days, clock = _split(result, type_)
         found, faults = _within_calendar(days, clock, type_)
-        return found, faults + ([(unknown, "unknown time zone")] if unknown.any() else [])
+        return found, faults + faults_of(unknown, "unknown time zone")
 
     return apply
 
 
-def _start_of_months(count: int) -> Function:
+def _start_of_months(count: int) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         days, clock = _split(*operands[0])
         months = _months(days)
@@ -260,12 +231,8 @@ def _start_of_week(operands: list[Operand], type_: Type) -> Result:
     return _join(_monday(days), np.zeros_like(clock), type_), []
 
 
-def _start_of_unit(unit: int) -> Function:
-    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-        values = operands[0][0]
-        return values - values % unit, []
-
-    return apply
+def _start_of_unit(unit: int) -> Kernel:
+    return on_values(lambda values: values - values % unit)
 
 
 # --- formats -----------------------------------------------------------------------------------
@@ -400,7 +367,7 @@ def _pattern(name: str, text: str) -> tuple[str, tuple[str, ...]]:
     return f"^(?i:{pattern})$", tuple(letters)
 
 
-def _parse(name: str) -> Function:
+def _parse(name: str) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         texts: Texts = operands[0][0]
         if not len(texts):
@@ -412,7 +379,7 @@ def _parse(name: str) -> Function:
         days, clock, is_valid = _composed(read, len(texts))
         bad = ~(is_read & is_valid)
         values = _join(np.where(bad, 0, days), np.where(bad, 0, clock), type_)
-        return values, [(bad, FAILED_CONVERSION)] if bad.any() else []
+        return values, faults_of(bad, FAILED_CONVERSION)
 
     return apply
 
@@ -455,7 +422,8 @@ def _composed(read: Mapping[str, NativeArray], count: int) -> tuple[NativeArray,
     hour, is_hour = _hour(read, zeros)
     is_valid &= is_hour
     clock = zeros
-    for letter, unit, most in _clock_units():
+    for letter in "HMSf":
+        unit, most = CLOCK_PARTS[_DIGITS[letter][0]]
         value = hour if letter == "H" else read.get(letter, zeros)
         is_valid &= value < most
         clock = clock + np.where(is_valid, value, 0) * unit
@@ -496,19 +464,15 @@ def _offset(texts: pa.Array, is_read: Mask) -> NativeArray:
     return np.where(is_read, minutes, 0)
 
 
-def _clock_units() -> Sequence[tuple[str, int, int]]:
-    return [(letter, *CLOCK_PARTS[_DIGITS[letter][0]]) for letter in "HMSf"]
-
-
-TIME_FUNCTIONS: dict[str, Function] = {
+TIME_FUNCTIONS: dict[str, Kernel] = {
     **{name: _part_of(name) for name in (*DAY_PARTS, *CLOCK_PARTS)},
     "days_between": _between(1),
     "seconds_between": _between(SECOND_MICROSECONDS),
     "microseconds_between": _between(1),
     "add_days": _add_days,
     "add_months": _add_months,
-    "add_seconds": _add_seconds,
-    "add_microseconds": _add_microseconds,
+    "add_seconds": partial(_add_units, "add_seconds", SECOND_MICROSECONDS),
+    "add_microseconds": partial(_add_units, "add_microseconds", 1),
     "start_of_year": _start_of_months(12),
     "start_of_quarter": _start_of_months(3),
     "start_of_month": _start_of_months(1),
@@ -522,4 +486,7 @@ TIME_FUNCTIONS: dict[str, Function] = {
     "parse_date": _parse("parse_date"),
     "parse_time": _parse("parse_time"),
 }
-ZONE_FUNCTIONS: dict[str, Function] = {"from_utc": _by_zone(_from_utc), "to_utc": _by_zone(_to_utc)}
+ZONE_FUNCTIONS: dict[str, Kernel] = {
+    "from_utc": _by_zone(lambda moments, zone: moments + _offsets(moments, zone)),
+    "to_utc": _by_zone(_to_utc),
+}

@@ -42,12 +42,7 @@ from corollary.core.plans import CompareWindows
 from corollary.core.states import State
 from corollary.core.windows import is_running, reach_of, sees_rows_before
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.windows import (
-    Arranged,
-    Before,
-    arranged_values,
-    is_top,
-)
+from corollary.engines.local.evaluation import windows
 from corollary.engines.local.storage.arrangement import Arrangement, Layer, merge_layers
 from corollary.engines.local.storage.code_range import ZERO_CODE, CodeRange, Codes, range_of_code
 from corollary.engines.local.storage.layout import NARROW_BITS, Mask, Words
@@ -110,7 +105,7 @@ class _Comparison:
         return self.body.arrangement(self.order)
 
     @cached_property
-    def arranged(self) -> Arranged:
+    def arranged(self) -> windows.Arranged:
         """How far rows are arranged as the windows order them."""
         body, windowing = self.body, self.windowing
         is_ordered = [_is_ordered(body, at, self.dictionary) for at in range(len(body.types))]
@@ -123,7 +118,7 @@ class _Comparison:
             if each.is_descending != is_descending or not is_least or not is_ordered[each.column]:
                 break
             columns += [each.column] if each.column not in columns else []
-        return Arranged(
+        return windows.Arranged(
             self.arrangement.layout,
             self.order,
             len(columns),
@@ -147,7 +142,7 @@ class _Comparison:
     def compare(self) -> None:
         """Compare the values of rows that stay; others come or go."""
         functions = self.windowing.functions
-        before: Before | None = None
+        before: windows.Before | None = None
         if all(reach_of(each) is not None for each in functions):
             stays = self._near(2 * max(reach_of(each) or 0 for each in functions) + 1)
         else:
@@ -158,7 +153,7 @@ class _Comparison:
         is_changed = np.zeros(len(stays), np.bool_)
         for one, other in zip(was, now, strict=True):
             is_changed |= one[old.kept] != other[new.kept]
-        there, here = (is_top(self.windowing, each, self.dictionary) for each in (was, now))
+        there, here = (windows.is_top(self.windowing, each, self.dictionary) for each in (was, now))
         if there is not None and here is not None:
             is_changed |= there[old.kept] != here[new.kept]
         for state, values, mask, table in (
@@ -171,9 +166,9 @@ class _Comparison:
                 is_found &= mask
             self._fill(table, state.words, values, is_found)
 
-    def _values(self, words: Words, before: Before | None) -> list[Codes]:
+    def _values(self, words: Words, before: windows.Before | None) -> list[Codes]:
         """Return the values of rows in the order of the arrangement."""
-        return arranged_values(
+        return windows.arranged_values(
             self.windowing, words, self.arranged, self.added.types, self.dictionary, before=before
         )
 
@@ -238,7 +233,7 @@ class _Comparison:
             is_first = np.roll(is_first, -1)  # the last of each
         return changed[is_first]
 
-    def _partitions(self) -> tuple[Words, Before | None]:
+    def _partitions(self) -> tuple[Words, windows.Before | None]:
         """Return the rows that stay in partitions, from where values may change, and their totals.
 
         There are no totals before them where these are all rows of the partitions.
@@ -260,7 +255,7 @@ class _Comparison:
             parts.append(_widened(layer, _Ranges(first, last, first, last), 0, 0))
         return merge_words(*parts), before
 
-    def _before(self, leads: Words, keys: list[Codes]) -> Before | None:
+    def _before(self, leads: Words, keys: list[Codes]) -> windows.Before | None:
         """Return the totals of the rows before the first changed ones; None if there are none."""
         layout, count = self.arrangement.layout, len(leads)
         functions = self.windowing.functions
@@ -284,7 +279,7 @@ class _Comparison:
             values = self._values_before(leads, keys, runs)
             if values is None:
                 return None
-        return Before(layout.prefix_keys(leads, width), rows, totals, values)
+        return windows.Before(layout.prefix_keys(leads, width), rows, totals, values)
 
     def _range_before(
         self, run: SortedRun, keys: list[Codes], count: int
@@ -376,7 +371,7 @@ class _Comparison:
         rows, values = [], []
         for words in (first, self._first(State.NEW, most, leads)):
             found = self._values(words, None)
-            mask = is_top(self.windowing, found, self.dictionary)
+            mask = windows.is_top(self.windowing, found, self.dictionary)
             assert mask is not None
             rows.append(words[mask])
             values.append([value[mask] for value in found])

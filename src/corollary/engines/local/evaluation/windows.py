@@ -32,16 +32,9 @@ from corollary.core.types import NUMBER, Type
 from corollary.core.windows import sees_rows_before, tells_peers_apart
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import decimals
+from corollary.engines.local.evaluation.aggregation import exact_sums
 from corollary.engines.local.evaluation.aggregation.aggregates import fit_sums
 from corollary.engines.local.evaluation.aggregation.bags import holistic
-from corollary.engines.local.evaluation.aggregation.exact_sums import (
-    DIGIT_BITS,
-    DIGIT_MASK,
-    DIGITS_PER_FLOAT,
-    Floats,
-    float_digits,
-    round_digits,
-)
 from corollary.engines.local.evaluation.order_keys import Keys, order_keys
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import NARROW_BITS, Layout, Mask, Words
@@ -612,12 +605,12 @@ def _sum(
     if values.dtype == object:
         totals = np.concatenate([np.zeros(1, object), np.add.accumulate(values)])
         return decimals.bounded(narrow_integers(totals[last] - totals[first] + before))
-    high = _running((values >> DIGIT_BITS).astype(np.int64))
-    low = _running((values & DIGIT_MASK).astype(np.int64))
-    high = high[last] - high[first] + (before >> DIGIT_BITS)
-    low = low[last] - low[first] + (before & DIGIT_MASK)
-    high += low >> DIGIT_BITS
-    low &= DIGIT_MASK
+    high = _running((values >> exact_sums.DIGIT_BITS).astype(np.int64))
+    low = _running((values & exact_sums.DIGIT_MASK).astype(np.int64))
+    high = high[last] - high[first] + (before >> exact_sums.DIGIT_BITS)
+    low = low[last] - low[first] + (before & exact_sums.DIGIT_MASK)
+    high += low >> exact_sums.DIGIT_BITS
+    low &= exact_sums.DIGIT_MASK
     sums: tuple[Any, Mask | None] = fit_sums(high, low, type_)
     return sums
 
@@ -629,18 +622,18 @@ def _is_small(values: Any, before: Any) -> bool:
     return bound < 1 << NARROW_BITS
 
 
-def _sum_floats(values: Floats, first: Positions, last: Positions) -> Floats:
+def _sum_floats(values: exact_sums.Floats, first: Positions, last: Positions) -> exact_sums.Floats:
     """Return the correctly rounded sums of frames; infinities and NaN by IEEE."""
     is_finite = np.isfinite(values)
-    places, digits = float_digits(np.where(is_finite, values, 0.0))
+    places, digits = exact_sums.float_digits(np.where(is_finite, values, 0.0))
     least, most = int(places.min()), int(places.max())
-    totals = np.zeros((most - least + DIGITS_PER_FLOAT, len(first)), np.int64)
+    totals = np.zeros((most - least + exact_sums.DIGITS_PER_FLOAT, len(first)), np.int64)
     for place in np.unique(places).tolist():
         own = places == place
         for at, digit in enumerate(digits):
             running = _running(np.where(own, digit, 0))
             totals[place - least + at] += running[last] - running[first]
-    sums = round_digits(totals, least)
+    sums = exact_sums.round_digits(totals, least)
     if not is_finite.all():
         for special in (np.inf, -np.inf):
             running = _running((values == special).astype(np.int64))

@@ -7,16 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from corollary.core.arrow_buffers import (
-    DecimalWords,
-    decimal_words,
-    fixed_array,
-    integers_of_words,
-    narrow_words,
-    null_mask,
-    wide_mask,
-    words_of_integers,
-)
+from corollary.core import arrow_buffers
 from corollary.engines.local.storage.blocks import Blocks, pack_columns, unpack_columns
 from corollary.engines.local.storage.code_range import WIDE_CODE, Codes
 from corollary.engines.local.storage.sorting import sort_with_rows
@@ -45,11 +36,11 @@ class DecimalDomain(NumericDomain):
         """Return the codes of values, new ones interned."""
         if values.dtype != object:
             return super().encode(values)
-        return self.encode_words(words_of_integers(values))
+        return self.encode_words(arrow_buffers.words_of_integers(values))
 
-    def encode_words(self, words: DecimalWords) -> Codes:
+    def encode_words(self, words: arrow_buffers.DecimalWords) -> Codes:
         """Return the codes of values given as words, new ones interned."""
-        is_wide = wide_mask(words)
+        is_wide = arrow_buffers.wide_mask(words)
         wide = is_wide.nonzero()[0]
         if not len(wide):
             return super().encode(words[:, 0])
@@ -67,21 +58,21 @@ class DecimalDomain(NumericDomain):
         is_wide = self._wide_codes(codes)
         if is_wide is None:
             return super().decode(codes)
-        return integers_of_words(self.decode_words(codes))
+        return arrow_buffers.integers_of_words(self.decode_words(codes))
 
-    def decode_words(self, codes: Codes) -> DecimalWords:
+    def decode_words(self, codes: Codes) -> arrow_buffers.DecimalWords:
         """Return the values of codes as words, arbitrary ones for null."""
         is_wide = self._wide_codes(codes)
         if is_wide is None:
-            return narrow_words(super().decode(codes))
+            return arrow_buffers.narrow_words(super().decode(codes))
         # What stands for the wide ones must not be taken for an interned value.
-        words = narrow_words(super().decode(np.where(is_wide, 0, codes)))
+        words = arrow_buffers.narrow_words(super().decode(np.where(is_wide, 0, codes)))
         words[is_wide] = _words_of(self._wide.decode(codes[is_wide]))
         return words
 
     def encode_arrow(self, array: pa.Array) -> Codes:
         """Return the codes of decimals, new ones interned, 0 for null."""
-        words, nulls = decimal_words(array), null_mask(array)
+        words, nulls = arrow_buffers.decimal_words(array), arrow_buffers.null_mask(array)
         if nulls is None:
             return self.encode_words(words)
         codes = np.zeros(len(words), np.int64)
@@ -90,7 +81,7 @@ class DecimalDomain(NumericDomain):
 
     def decode_arrow(self, codes: Codes, type_: pa.DataType) -> pa.Array:
         """Return codes as an array of a type of 16 bytes."""
-        return fixed_array(self.decode_words(codes), type_, codes == 0)
+        return arrow_buffers.fixed_array(self.decode_words(codes), type_, codes == 0)
 
     def _wide_codes(self, codes: Codes) -> npt.NDArray[np.bool_] | None:
         """Return the mask of codes of wide values, None if there are none."""
@@ -120,14 +111,14 @@ class DecimalDomain(NumericDomain):
         return super().nbytes + self._wide.nbytes
 
 
-def _keys_of(words: DecimalWords) -> npt.NDArray[np.bytes_]:
+def _keys_of(words: arrow_buffers.DecimalWords) -> npt.NDArray[np.bytes_]:
     """Return integers as bytes that are in their order: the highest first, without the sign."""
     plain = words.view(np.uint64)
     pairs = np.stack([plain[:, 1] ^ SIGN, plain[:, 0]], axis=1).astype(">u8")
     return pairs.view("S16").reshape(len(words))
 
 
-def _words_of(keys: npt.NDArray[np.bytes_]) -> DecimalWords:
+def _words_of(keys: npt.NDArray[np.bytes_]) -> arrow_buffers.DecimalWords:
     """Return the words of the integers with some keys."""
     pairs = np.ascontiguousarray(keys).view(">u8").reshape(len(keys), 2).astype(np.uint64)
     return np.stack([pairs[:, 1], pairs[:, 0] ^ SIGN], axis=1).view(np.int64)

@@ -22,28 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import (
-    arrow_type,
-    from_stored_column,
-    load_value,
-    store_value,
-    to_stored_column,
-)
-from corollary.core.arrow_buffers import (
-    EPOCH,
-    EPOCH_DAY,
-    LOW_BITS,
-    MICROSECOND,
-    bool_array,
-    bool_values,
-    decimal_integers,
-    fixed_array,
-    fixed_values,
-    narrow_words,
-    null_mask,
-    text_scalar,
-    words_of_integers,
-)
+from corollary.core import arrow, arrow_buffers
 from corollary.core.types import TYPE_SPECS, Kind, Type
 from corollary.core.values import decimal_value, unscaled_integer
 from corollary.engines.local.values.texts import Texts
@@ -54,7 +33,7 @@ Keys = npt.NDArray[np.uint64]
 
 
 _NULL_TEXT = pa.nulls(1, pa.large_string())[0]
-_NO_TEXT = text_scalar("")
+_NO_TEXT = arrow_buffers.text_scalar("")
 
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbours over all high bits."""
@@ -104,7 +83,7 @@ def narrow_integers(values: NativeArray) -> NativeArray:
 def from_python(values: Sequence[Any], type_: Type) -> Any:
     """Return Python values, none of them None, as an array."""
     if type_.logical is not None:
-        values = [store_value(value, type_) for value in values]
+        values = [arrow.store_value(value, type_) for value in values]
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return Texts.of(values)
@@ -116,9 +95,12 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
             integers = [unscaled_integer(value, type_.scale) for value in values]
             return narrow_integers(np.array(integers, object))
         case Kind.DATE:
-            return np.array([(value - EPOCH_DAY).days for value in values], np.int64)
+            return np.array([(value - arrow_buffers.EPOCH_DAY).days for value in values], np.int64)
         case Kind.TIMESTAMP:
-            return np.array([(value - EPOCH) // MICROSECOND for value in values], np.int64)
+            return np.array(
+                [(value - arrow_buffers.EPOCH) // arrow_buffers.MICROSECOND for value in values],
+                np.int64,
+            )
         case Kind.NUMBER | Kind.BOOL:
             return np.array([int(value) for value in values], np.int64)
         case _:
@@ -128,7 +110,7 @@ def from_python(values: Sequence[Any], type_: Type) -> Any:
 def to_python(value: Any, type_: Type) -> Any:
     """Return one native value as a Python object."""
     if type_.logical is not None:
-        return load_value(to_python(value, type_.stored), type_)
+        return arrow.load_value(to_python(value, type_.stored), type_)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return value
@@ -139,9 +121,9 @@ def to_python(value: Any, type_: Type) -> Any:
         case Kind.DECIMAL:
             return decimal_value(int(value), type_.scale)
         case Kind.DATE:
-            return EPOCH_DAY + timedelta(days=int(value))
+            return arrow_buffers.EPOCH_DAY + timedelta(days=int(value))
         case Kind.TIMESTAMP:
-            return EPOCH + timedelta(microseconds=int(value))
+            return arrow_buffers.EPOCH + timedelta(microseconds=int(value))
         case Kind.NUMBER | Kind.UNSIGNED:
             return int(value)
         case _:
@@ -150,44 +132,48 @@ def to_python(value: Any, type_: Type) -> Any:
 
 def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[Any, npt.NDArray[np.bool_] | None]:
     """Return an Arrow column as an array, and the mask of its nulls, None if there are none."""
-    target = pa.large_string() if type_.kind is Kind.SYMBOL else arrow_type(type_.stored)
-    array = to_stored_column(column, type_).cast(target).combine_chunks()
-    nulls = null_mask(array)
+    target = pa.large_string() if type_.kind is Kind.SYMBOL else arrow.arrow_type(type_.stored)
+    array = arrow.to_stored_column(column, type_).cast(target).combine_chunks()
+    nulls = arrow_buffers.null_mask(array)
     match type_.kind:
         case Kind.SYMBOL | Kind.RECORD:
             return Texts(array.fill_null(_NO_TEXT)), nulls
         case Kind.DECIMAL:
-            return decimal_integers(array), nulls
+            return arrow_buffers.decimal_integers(array), nulls
         case Kind.DATE:
-            return fixed_values(array, np.int32).astype(np.int64), nulls
+            return arrow_buffers.fixed_values(array, np.int32).astype(np.int64), nulls
         case Kind.BOOL:
-            return bool_values(array).astype(np.int64), nulls
+            return arrow_buffers.bool_values(array).astype(np.int64), nulls
         case Kind.FLOAT:
-            return canonical_floats(fixed_values(array, np.float64)), nulls
+            return canonical_floats(arrow_buffers.fixed_values(array, np.float64)), nulls
         case _:
-            return fixed_values(array, dtype_of(type_.kind)), nulls
+            return arrow_buffers.fixed_values(array, dtype_of(type_.kind)), nulls
 
 
 def to_arrow(values: Any, nulls: npt.NDArray[np.bool_] | None, type_: Type) -> pa.Array:
     """Return native values as an Arrow array, with the nulls of a mask, if there are any."""
     if type_.logical is not None:
-        return from_stored_column(to_arrow(values, nulls, type_.stored), type_)
-    target = arrow_type(type_)
+        return arrow.from_stored_column(to_arrow(values, nulls, type_.stored), type_)
+    target = arrow.arrow_type(type_)
     if isinstance(values, Texts):
-        is_text = None if nulls is None else bool_array(~nulls)
+        is_text = None if nulls is None else arrow_buffers.bool_array(~nulls)
         array = values.array if is_text is None else pc.if_else(is_text, values.array, _NULL_TEXT)
         return array.cast(target)
     match type_.kind:
         case Kind.BOOL:
-            return bool_array(values != 0, nulls)
+            return arrow_buffers.bool_array(values != 0, nulls)
         case Kind.DATE:
-            return fixed_array(values.astype(np.int32), target, nulls)
+            return arrow_buffers.fixed_array(values.astype(np.int32), target, nulls)
         case Kind.DECIMAL:
             is_wide = values.dtype == object
-            words = words_of_integers(values) if is_wide else narrow_words(values)
-            return fixed_array(words, target, nulls)
+            words = (
+                arrow_buffers.words_of_integers(values)
+                if is_wide
+                else arrow_buffers.narrow_words(values)
+            )
+            return arrow_buffers.fixed_array(words, target, nulls)
         case _:
-            return fixed_array(values, target, nulls)
+            return arrow_buffers.fixed_array(values, target, nulls)
 
 
 def partition_keys(values: Values, nulls: npt.NDArray[np.bool_] | None) -> Keys:
@@ -201,7 +187,7 @@ def partition_keys(values: Values, nulls: npt.NDArray[np.bool_] | None) -> Keys:
         checksums = (crc32(each.encode()) for each in texts.tolist())
         keys = np.fromiter(checksums, np.uint64, len(texts))[rows]
     elif values.dtype == object:
-        keys = (values & LOW_BITS).astype(np.uint64)
+        keys = (values & arrow_buffers.LOW_BITS).astype(np.uint64)
     else:
         keys = values.view(np.uint64)
     return keys if nulls is None else np.where(nulls, np.uint64(0), keys)

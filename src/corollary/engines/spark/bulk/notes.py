@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
-from corollary.core.pipeline import Pipeline, Probe, Reference
+from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import CompareWindows, Derive, Plan, Total, Window
 from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
 from corollary.engines.spark.bulk.step_queries import derive_query, group_query, window_query
@@ -60,8 +60,9 @@ class SparkNotes:
         return self._said(self._reason(step, None), self._why([step.body]))
 
     def _derive_note(self, step: Derive, pipelines: list[Pipeline]) -> str:
-        leads = [each for each in map(_lead, pipelines) if each is None or self._is_large(each)]
-        if not leads or not self._types[step.target]:
+        leads = (each.first_source for each in pipelines)
+        is_large = any(each is None or self._is_large(each) for each in leads)
+        if not is_large or not self._types[step.target]:
             return ""
         why = self._why(source for each in pipelines for source in sources_of(each))
         readers = self._readers(step)
@@ -84,10 +85,7 @@ class SparkNotes:
             return []
         if step.target in self._fused.windows:
             return self._fused.windows[step.target][1:]
-        every = (each for batch in self._fused.batches.values() for each in batch)
-        return list(
-            {id(each): each for each in every if each.body.relation == step.target}.values()
-        )
+        return self._fused.readers_of(step.target)
 
     def _reason(self, step: GroupStep | Window, rows: Pipeline | None) -> str:
         """Return why an aggregation or window functions have no query."""
@@ -112,7 +110,3 @@ class SparkNotes:
 
     def _is_large(self, source: Reference) -> bool:
         return self._mode is BulkMode.ALWAYS or (self._size_of(source) or 0) >= BULK_MIN_TUPLES
-
-
-def _lead(pipeline: Pipeline) -> Reference | None:
-    return next((each.source for each in pipeline.stages if isinstance(each, Probe)), None)

@@ -16,14 +16,7 @@ from corollary.core.arrow import ArrowColumn
 from corollary.core.logic import Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.data_class import dataclass
-from corollary.engines.spark.bulk.spark_columns import (
-    ToQueryColumns,
-    from_spark,
-    place_rows,
-    placed_tables,
-    query_columns,
-    schema_text,
-)
+from corollary.engines.spark.bulk import spark_columns
 from corollary.engines.spark.exchange import split_open_change
 from corollary.engines.spark.operations import (
     OpenChange,
@@ -95,9 +88,9 @@ class ProbePartitions:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the tuples that have one of the keys, and perhaps others."""
         types = self.files.relation.types
-        to_query = ToQueryColumns(*query_columns(types, self.columns))
-        for number, rows in placed_tables(batches):
-            keys = from_spark(rows.column(KEY), types[self.part.lead])
+        to_query = spark_columns.ToQueryColumns(*spark_columns.query_columns(types, self.columns))
+        for number, rows in spark_columns.placed_tables(batches):
+            keys = spark_columns.from_spark(rows.column(KEY), types[self.part.lead])
             for table in self._find(number, keys):
                 yield from to_query(table.select(list(self.columns))).to_batches()
 
@@ -133,5 +126,5 @@ def probe_frame(
     types = files.relation.types
     changes = split_open_change(*change, files.relation, part.partitioning)
     find = ProbePartitions(files, part, tuple(columns), changes)
-    schema = schema_text(*query_columns(types, columns))
-    return place_rows(keys, [KEY], types, part.partitioning).mapInArrow(find, schema)
+    schema = spark_columns.schema_text(*spark_columns.query_columns(types, columns))
+    return spark_columns.place_rows(keys, [KEY], types, part.partitioning).mapInArrow(find, schema)

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from corollary.core.arrow import (
-    ArrowColumn,
-    arrow_type,
-    canonical_floats,
-    from_stored_column,
-    to_stored_column,
-)
+from corollary.core import arrow
 from corollary.core.arrow_buffers import bool_array, fixed_array, fixed_values
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
@@ -47,21 +41,21 @@ def schema_text(names: Sequence[str], types: Sequence[Type]) -> str:
 
 def spark_arrow_type(type_: Type) -> pa.DataType:
     """Return the type in which Spark takes and gives the values of a type."""
-    return UNSIGNED_TYPE if type_.is_unsigned else arrow_type(type_)
+    return UNSIGNED_TYPE if type_.is_unsigned else arrow.arrow_type(type_)
 
 
-def to_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
+def to_spark(column: arrow.ArrowColumn, type_: Type) -> arrow.ArrowColumn:
     """Return a column as queries of Spark take it."""
-    return to_stored_column(column, type_).cast(spark_arrow_type(type_.stored))
+    return arrow.to_stored_column(column, type_).cast(spark_arrow_type(type_.stored))
 
 
-def from_spark(column: ArrowColumn, type_: Type) -> ArrowColumn:
+def from_spark(column: arrow.ArrowColumn, type_: Type) -> arrow.ArrowColumn:
     """Return a column that a query of Spark has given."""
     if type_.logical is not None:
-        return from_stored_column(from_spark(column, type_.stored), type_)
-    target = arrow_type(type_)
+        return arrow.from_stored_column(from_spark(column, type_.stored), type_)
+    target = arrow.arrow_type(type_)
     if type_.is_float:
-        return canonical_floats(column)
+        return arrow.canonical_floats(column)
     if type_.is_decimal and column.type.precision > target.precision:
         return column.cast(target, safe=False)
     return column if column.type == target else column.cast(target)

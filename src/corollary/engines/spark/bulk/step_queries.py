@@ -17,7 +17,7 @@ from corollary.core.types import DECIMAL_MAX_DIGITS, NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.bulk.fusion import GroupStep, scan, summaries_of
 from corollary.engines.spark.bulk.spark_columns import column_names
-from corollary.sqlgen import nodes
+from corollary.sqlgen import nodes, udf
 from corollary.sqlgen.compiled import (
     MARK,
     ROWS,
@@ -33,15 +33,6 @@ from corollary.sqlgen.nodes import Node
 from corollary.sqlgen.pipelines import compile_pipeline, query_of
 from corollary.sqlgen.query_frames import InputColumns, count_rows
 from corollary.sqlgen.spark_dialect import SPARK
-from corollary.sqlgen.udf import (
-    DIGIT,
-    PLACE,
-    JoinWords,
-    MeanOfWords,
-    ReadDigits,
-    WindowRows,
-    call_udf,
-)
 from corollary.sqlgen.windows import exact_window
 
 QUERY = "q"
@@ -150,9 +141,9 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
     groups: list[Node] = []
     is_float = step.terms[0].is_float
     if is_float:
-        struct = nodes.call("NAMED_STRUCT", *labelled((PLACE, DIGIT), rest))
+        struct = nodes.call("NAMED_STRUCT", *labelled((udf.PLACE, udf.DIGIT), rest))
         listed = nodes.call("COLLECT_LIST", struct)
-        read, groups = [call_udf(ReadDigits(aggregation.only.operator), listed)], keys
+        read, groups = [udf.call_udf(udf.ReadDigits(aggregation.only.operator), listed)], keys
     else:
         slices, read = word_slices(aggregation.values, step.terms), []
         for each, type_ in zip(aggregation.accumulators, target[length:], strict=True):
@@ -161,9 +152,9 @@ def totals_query(step: ReadTotals, types: Types) -> StepQuery:
                 case "count":
                     read.append(rest[0])
                 case "mean":
-                    read.append(call_udf(MeanOfWords(step.term_of(each)), rest[0], *words))
+                    read.append(udf.call_udf(udf.MeanOfWords(step.term_of(each)), rest[0], *words))
                 case _:
-                    read.append(call_udf(JoinWords(_widest(type_)), *words))
+                    read.append(udf.call_udf(udf.JoinWords(_widest(type_)), *words))
     values = zip(column_names(target), (*keys, *read), strict=True)
     items = [nodes.named(each, name) for name, each in values]
     mark = nodes.named(exp.Boolean(this=False), MARK)
@@ -218,8 +209,8 @@ def _windows_by_udf(
     """Return the query whose window functions our own code computes, partition by partition."""
     columns = _head_values(rows.outputs)
     struct = nodes.call("NAMED_STRUCT", *labelled(column_names(target)[: len(columns)], columns))
-    function = WindowRows(replace(windowing, relation="", body="", origin=NO_RULE), target)
-    call = call_udf(function, nodes.call("COLLECT_LIST", struct))
+    function = udf.WindowRows(replace(windowing, relation="", body="", origin=NO_RULE), target)
+    call = udf.call_udf(function, nodes.call("COLLECT_LIST", struct))
     mark: Node = exp.Boolean(this=False)
     if rows.has_mark:
         mark = nodes.call("BOOL_OR", nodes.column(MARK, QUERY))

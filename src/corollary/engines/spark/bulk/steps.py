@@ -11,38 +11,23 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
+from corollary.core import plans
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
 from corollary.core.logic import Constant, Variable
 from corollary.core.pipeline import Pipeline, Probe, Reference, Stage
-from corollary.core.plans import (
-    Aggregate,
-    Derive,
-    Extend,
-    Plan,
-    ReadTotals,
-    Reduce,
-    StoreRelation,
-    Total,
-    Window,
-    steps_of,
-)
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
+from corollary.engines.local.bulk import fusion
 from corollary.engines.local.bulk.distinct_rows import has_distinct_rows
 from corollary.engines.local.bulk.estimates import RowEstimates
-from corollary.engines.local.bulk.fusion import (
-    FusedSteps,
-    GroupStep,
-    find_fused_steps,
-    sources_of,
-)
 from corollary.engines.local.evaluation.derivation import Derivation
 from corollary.engines.local.evaluation.pipelines import RunContext, record_probes
 from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import encode_words
 from corollary.engines.spark.bulk.queries import SparkQueries, read_table
 from corollary.engines.spark.bulk.semi_joins import (
     SEMI_JOIN_RATIO,
@@ -102,7 +87,11 @@ class SparkSteps:
     """
 
     def __init__(
-        self, queries: SparkQueries, plan: Plan, tables: Mapping[str, Table], held: Collection[str]
+        self,
+        queries: SparkQueries,
+        plan: plans.Plan,
+        tables: Mapping[str, Table],
+        held: Collection[str],
     ) -> None:
         self._queries = queries
         self._plan = plan
@@ -110,25 +99,25 @@ class SparkSteps:
         self._tables = tables
         self._held = held
         self._estimates = RowEstimates(tables)
-        self._deferred: dict[str, tuple[Derive, Pipeline]] = {}
+        self._deferred: dict[str, tuple[plans.Derive, Pipeline]] = {}
         self._results: dict[int, TupleSet] = {}
         """What was computed with another aggregation of the same rows."""
         # Steps that have met a row without a value: the driver runs them, from then on.
         self._faulty: set[int] = set()
 
     @cached_property
-    def _fused(self) -> FusedSteps:
-        return find_fused_steps(self._plan)
+    def _fused(self) -> fusion.FusedSteps:
+        return fusion.find_fused_steps(self._plan)
 
     @cached_property
     def _successors(self) -> dict[str, str]:
         """For relations whose tuples another one takes over, that one."""
         found: dict[str, str] = {}
-        for step in steps_of(self._plan):
+        for step in plans.steps_of(self._plan):
             match step:
-                case Extend(target=target, source=source):
+                case plans.Extend(target=target, source=source):
                     found[source] = target
-                case StoreRelation(relation=relation, source=source):
+                case plans.StoreRelation(relation=relation, source=source):
                     found[source] = relation
                 case _:
                     pass
@@ -141,7 +130,7 @@ class SparkSteps:
 
     # --- derivations ---------------------------------------------------------------------------
 
-    def derive(self, step: Derive, context: RunContext) -> tuple[TupleSet, int] | None:
+    def derive(self, step: plans.Derive, context: RunContext) -> tuple[TupleSet, int] | None:
         """Return the tuples of a step and the leads' size, None if the driver has to compute it.
 
         The tuples of a step that are only aggregated are not made: the aggregation has one query.
@@ -176,7 +165,7 @@ class SparkSteps:
             return None
         return found[0], led
 
-    def is_due(self, step: Derive) -> bool:
+    def is_due(self, step: plans.Derive) -> bool:
         """Whether a step reads partitions, and much of them, and has not met missing values."""
         if id(step) in self._faulty or not self._types[step.target]:
             return False
@@ -194,7 +183,7 @@ class SparkSteps:
 
     def _is_due(self, pipeline: Pipeline) -> bool:
         """Whether a pipeline reads partitions, and much of them."""
-        if not any(self._is_remote(each) for each in sources_of(pipeline)):
+        if not any(self._is_remote(each) for each in fusion.sources_of(pipeline)):
             return False
         size = self._lead_size(pipeline)
         if self._queries.is_forced or not 0 < size < BULK_MIN_TUPLES:
@@ -222,25 +211,19 @@ class SparkSteps:
 
     # --- aggregations --------------------------------------------------------------------------
 
-    def _is_groupable(self, step: Derive) -> bool:
+    def _is_groupable(self, step: plans.Derive) -> bool:
         """Whether all aggregations that a derivation is fused with have a query of their own."""
         if self._fused.derivations.get(step.target) is not step:
             return False
         (pipeline,) = step.pipelines
-        readers = {
-            id(each): each
-            for batch in self._fused.batches.values()
-            for each in batch
-            if each.body.relation == step.target
-        }
         return not any(
             isinstance(group_query([each], pipeline, self._types), NotCompiled)
             or id(each) in self._faulty
             or not self._types[each.target]
-            for each in readers.values()
+            for each in self._fused.readers_of(step.target)
         )
 
-    def pop_deferred(self, relation: str) -> Derive | None:
+    def pop_deferred(self, relation: str) -> plans.Derive | None:
         """Return the derivation that was deferred for a relation; the driver has to run it now."""
         if (deferred := self._deferred.pop(relation, None)) is None:
             return None
@@ -248,7 +231,7 @@ class SparkSteps:
         self._faulty.add(id(step))
         return step
 
-    def group(self, step: GroupStep, context: RunContext) -> TupleSet | None:
+    def group(self, step: fusion.GroupStep, context: RunContext) -> TupleSet | None:
         """Return the tuples of an aggregation, None if the driver has to compute them.
 
         Those of others that aggregate the same rows are computed with it.
@@ -259,30 +242,21 @@ class SparkSteps:
         if id(step) in self._faulty or (rows is None and not self._is_group_due(step)):
             return None
         steps = self._batch(step, rows)
-        query = group_query(steps, rows, self._types)
-        if isinstance(query, NotCompiled):
-            return None
-        results = [_Result(each.target, None, _without(each)) for each in steps]
-        found = self._run(query, results, context, () if rows is None else (rows,))
+        found = self._run_readers(steps, group_query(steps, rows, self._types), context)
         if found is None:
-            if rows is not None:
-                self._judge_marked(self._deferred[step.body.relation][0], context)
-            self._faulty |= set(map(id, steps))
             return None
         self._results |= dict(zip(map(id, steps), found, strict=True))
         return self._results.pop(id(step))
 
-    def _rows_of(self, step: GroupStep | Window) -> Pipeline | None:
+    def _rows_of(self, step: fusion.GroupStep | plans.Window) -> Pipeline | None:
         """Return the pipeline that was deferred and gives the rows of a step's body."""
         deferred = self._deferred.get(step.body.relation)
         return None if deferred is None else deferred[1]
 
-    def _batch(self, step: GroupStep, rows: Pipeline | None) -> list[GroupStep]:
+    def _batch(self, step: fusion.GroupStep, rows: Pipeline | None) -> list[fusion.GroupStep]:
         """Return the aggregations that are computed with one, from it on."""
-        batch = self._fused.batches[id(step)]
-        later = batch[[id(each) for each in batch].index(id(step)) + 1 :]
         found = [step]
-        for each in later if not _without(step) else ():
+        for each in self._fused.batch_from(step)[1:] if not _without(step) else ():
             # What it leaves out may change before its turn.
             is_free = not _without(each) and self._types[each.target]
             if is_free and id(each) not in self._faulty:
@@ -291,15 +265,15 @@ class SparkSteps:
                     found = more
         return found
 
-    def read_totals(self, step: ReadTotals, context: RunContext) -> TupleSet | None:
+    def read_totals(self, step: plans.ReadTotals, context: RunContext) -> TupleSet | None:
         """Return the groups and values that totals say, None if the driver has to read them."""
         if not self._is_large(step.totals):
             return None
         found = self._run(totals_query(step, self._types), [_Result(step.target)], context)
         return None if found is None else found[0]
 
-    def _is_group_due(self, step: GroupStep) -> bool:
-        if (isinstance(step, Total) and step.is_weighted) or not self._types[step.target]:
+    def _is_group_due(self, step: fusion.GroupStep) -> bool:
+        if (isinstance(step, plans.Total) and step.is_weighted) or not self._types[step.target]:
             return False
         return self._is_large(step.body)
 
@@ -311,33 +285,42 @@ class SparkSteps:
 
     # --- windows -------------------------------------------------------------------------------
 
-    def _has_window(self, step: Derive) -> bool:
+    def _has_window(self, step: plans.Derive) -> bool:
         """Whether the window functions that a derivation is fused with have a query."""
         derive, window = self._fused.windows.get(step.target, (None, None))
         if derive is not step or window is None or id(window) in self._faulty:
             return False
         return not isinstance(window_query(window, step.pipelines[0], self._types), NotCompiled)
 
-    def window(self, step: Window, context: RunContext) -> TupleSet | None:
+    def window(self, step: plans.Window, context: RunContext) -> TupleSet | None:
         """Return rows with their window functions, None if the driver has to compute them."""
         rows = self._rows_of(step)
         if id(step) in self._faulty or (rows is None and not self._is_large(step.body)):
             return None
-        query = window_query(step, rows, self._types)
+        found = self._run_readers([step], window_query(step, rows, self._types), context)
+        return None if found is None else found[0]
+
+    def _run_readers(
+        self,
+        steps: Sequence[fusion.GroupStep | plans.Window],
+        query: StepQuery | NotCompiled,
+        context: RunContext,
+    ) -> list[TupleSet] | None:
+        """Return the tuples of steps with one body; None if the driver has to compute them."""
         if isinstance(query, NotCompiled):
             return None
-        results = [_Result(step.target, None, step.without)]
+        rows = self._rows_of(steps[0])
+        results = [_Result(each.target, None, _without(each)) for each in steps]
         found = self._run(query, results, context, () if rows is None else (rows,))
         if found is None:
             if rows is not None:
-                self._judge_marked(self._deferred[step.body.relation][0], context)
-            self._faulty.add(id(step))
-            return None
-        return found[0]
+                self._judge_marked(self._deferred[steps[0].body.relation][0], context)
+            self._faulty |= set(map(id, steps))
+        return found
 
     # --- missing values ------------------------------------------------------------------------
 
-    def _judge_marked(self, step: Derive, context: RunContext) -> None:
+    def _judge_marked(self, step: plans.Derive, context: RunContext) -> None:
         """Let the judge decide about a few of the rows of a step that may lack a value.
 
         If none of them is an error, the driver has to compute the step.
@@ -352,7 +335,7 @@ class SparkSteps:
             variables = tuple(each for each, _ in lead)
             types = {**self._types, MARKED: tuple(type_ for _, type_ in lead)}
             heads = replace(pipeline, head=variables, is_bag=False)
-            query = derive_query(Derive(MARKED, (heads,)), types, {})
+            query = derive_query(plans.Derive(MARKED, (heads,)), types, {})
             if isinstance(query, NotCompiled):
                 continue
             seconds = context.budget.seconds_left
@@ -455,11 +438,7 @@ class SparkSteps:
         return self._packed(target, pa.concat_tables(tables))
 
     def _packed(self, target: Table, rows: pa.Table) -> Words:
-        columns = [
-            self._queries.dictionary.encode_arrow(rows.column(at), type_)
-            for at, type_ in enumerate(target.types)
-        ]
-        return sort_distinct(target.pack(columns, rows.num_rows))
+        return sort_distinct(encode_words(rows, target, self._queries.dictionary))
 
     def _known(
         self, reference: Reference, types: tuple[Type, ...], partitioning: Partitioning
@@ -529,7 +508,7 @@ class _Result:
     """What a step makes of the rows of a query: its target, how they are reduced, what is known."""
 
     target: str
-    reduce: Reduce | None = None
+    reduce: plans.Reduce | None = None
     without: tuple[Reference, ...] = ()
 
 
@@ -565,5 +544,5 @@ def _led_by_marked(pipeline: Pipeline, variables: tuple[Variable, ...]) -> Pipel
     return replace(pipeline, stages=(marked, *rest), judge=tuple(judge))
 
 
-def _without(step: GroupStep) -> tuple[Reference, ...]:
-    return step.without if isinstance(step, Aggregate) else ()
+def _without(step: fusion.GroupStep | plans.Window) -> tuple[Reference, ...]:
+    return () if isinstance(step, plans.Total) else step.without

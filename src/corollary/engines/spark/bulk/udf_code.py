@@ -25,44 +25,31 @@ from corollary.engines.local.evaluation.windows import row_values
 from corollary.engines.local.values import native
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.bulk.spark_columns import column_names, from_spark, to_spark
+from corollary.sqlgen import udf
 from corollary.sqlgen.spark_dialect import SPARK
-from corollary.sqlgen.udf import (
-    DIGIT,
-    FAULT,
-    PLACE,
-    VALUE,
-    EvaluateExpression,
-    JoinWords,
-    MeanOfWords,
-    ReadDigits,
-    SplitDigits,
-    SplitWords,
-    Udf,
-    WindowRows,
-)
 
 Run = Callable[..., pa.Array]
 
 
-def udf_code(function: Udf) -> tuple[Run, str]:
+def udf_code(function: udf.Udf) -> tuple[Run, str]:
     """Return what computes a function, and the SQL type of its result."""
     match function:
-        case EvaluateExpression(result=result):
-            made = f"STRUCT<{VALUE}: {SPARK.type_name(result)}, {FAULT}: BOOLEAN>"
+        case udf.EvaluateExpression(result=result):
+            made = f"STRUCT<{udf.VALUE}: {SPARK.type_name(result)}, {udf.FAULT}: BOOLEAN>"
             return partial(_evaluate, function), made
-        case SplitWords(type=type_):
+        case udf.SplitWords(type=type_):
             return partial(_split_words, type_), "ARRAY<BIGINT>"
-        case JoinWords(type=type_):
+        case udf.JoinWords(type=type_):
             return partial(_join_words, type_), SPARK.type_name(type_)
-        case MeanOfWords(type=type_):
+        case udf.MeanOfWords(type=type_):
             return partial(_mean_of_words, type_), "DOUBLE"
-        case SplitDigits(operator=operator):
+        case udf.SplitDigits(operator=operator):
             return partial(
                 _split_digits, operator
-            ), f"ARRAY<STRUCT<{PLACE}: BIGINT, {DIGIT}: BIGINT>>"
-        case ReadDigits(operator=operator):
+            ), f"ARRAY<STRUCT<{udf.PLACE}: BIGINT, {udf.DIGIT}: BIGINT>>"
+        case udf.ReadDigits(operator=operator):
             return partial(_read_digits, operator), "DOUBLE"
-        case WindowRows(types=types):
+        case udf.WindowRows(types=types):
             fields = zip(column_names(types), map(SPARK.type_name, types), strict=True)
             made = ", ".join(f"{name}: {type_}" for name, type_ in fields)
             return partial(_window_rows, function), f"ARRAY<STRUCT<{made}>>"
@@ -70,7 +57,7 @@ def udf_code(function: Udf) -> tuple[Run, str]:
             assert_never(function)
 
 
-def _evaluate(function: EvaluateExpression, length: pa.Array, *columns: pa.Array) -> pa.Array:
+def _evaluate(function: udf.EvaluateExpression, length: pa.Array, *columns: pa.Array) -> pa.Array:
     codes, count = Dictionary(), len(length)
     frame = {
         name: codes.encode_arrow(pa.chunked_array([from_spark(column, type_)]), type_)
@@ -84,7 +71,7 @@ def _evaluate(function: EvaluateExpression, length: pa.Array, *columns: pa.Array
         faults = dense_mask(batch.fault_mask, count)
         nulls = dense_mask(batch.nulls, count) | faults
         values = to_spark(native.to_arrow(batch.values, nulls, function.result), function.result)
-    return pa.StructArray.from_arrays([values, bool_array(faults)], [VALUE, FAULT])
+    return pa.StructArray.from_arrays([values, bool_array(faults)], [udf.VALUE, udf.FAULT])
 
 
 def _split_words(type_: Type, column: pa.Array) -> pa.Array:
@@ -132,18 +119,18 @@ def _split_digits(operator: str, column: pa.Array) -> pa.Array:
     )
     is_used = all_amounts != 0
     fields = [fixed_array(each[is_used], pa.int64()) for each in (all_places, all_amounts)]
-    return _lists(is_used.sum(axis=1), pa.StructArray.from_arrays(fields, [PLACE, DIGIT]))
+    return _lists(is_used.sum(axis=1), pa.StructArray.from_arrays(fields, [udf.PLACE, udf.DIGIT]))
 
 
 def _read_digits(operator: str, lists: pa.Array) -> pa.Array:
     """Return the sum or mean of each array of places and digits, none of which is empty."""
     owners = fixed_values(pc.list_parent_indices(lists).cast(pa.int64()), np.int64)
     rows = pc.list_flatten(lists)
-    places, digits = (fixed_values(rows.field(name), np.int64) for name in (PLACE, DIGIT))
+    places, digits = (fixed_values(rows.field(name), np.int64) for name in (udf.PLACE, udf.DIGIT))
     return fixed_array(totals.read_digits(operator, owners, places, digits), pa.float64())
 
 
-def _window_rows(function: WindowRows, lists: pa.Array) -> pa.Array:
+def _window_rows(function: udf.WindowRows, lists: pa.Array) -> pa.Array:
     """Return the rows of each partition with their values, computed for all of them at once."""
     types, codes, rows = function.types, Dictionary(), pc.list_flatten(lists)
     columns = [

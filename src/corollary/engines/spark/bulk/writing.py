@@ -26,12 +26,7 @@ from corollary.engines.local.storage.runs import sort_distinct
 from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words
 from corollary.engines.local.values.codes import Dictionary
-from corollary.engines.spark.bulk.spark_columns import (
-    column_names,
-    from_spark,
-    place_rows,
-    placed_tables,
-)
+from corollary.engines.spark.bulk import spark_columns
 from corollary.engines.spark.frames import task_replies
 from corollary.engines.spark.operations import from_bytes, to_bytes
 from corollary.engines.spark.relation.change_files import write_change
@@ -128,7 +123,7 @@ class WritePartitions:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row for each partition that has tuples, or rows that may lack a value."""
-        for number, rows in placed_tables(batches):
+        for number, rows in spark_columns.placed_tables(batches):
             written = pickle.dumps(self._write(rows, number), protocol=5)
             yield pa.RecordBatch.from_arrays([pa.array([written], pa.binary())], ["written"])
 
@@ -152,8 +147,8 @@ class WritePartitions:
         types, dictionary = self.relation.types, Dictionary()
         target = Table(types)
         columns = [
-            dictionary.encode_arrow(from_spark(table.column(name), type_), type_)
-            for name, type_ in zip(column_names(types), types, strict=True)
+            dictionary.encode_arrow(spark_columns.from_spark(table.column(name), type_), type_)
+            for name, type_ in zip(spark_columns.column_names(types), types, strict=True)
         ]
         words = target.pack(columns, table.num_rows)
         if self.reduce is not Reduce.SUM:
@@ -168,8 +163,8 @@ class WritePartitions:
 
 def write_partitions(frame: "DataFrame", writer: WritePartitions) -> list[WrittenPartition]:
     """Write the rows of a frame; return what was written, in no order."""
-    names, partitioning = column_names(writer.relation.types), writer.partitioning
+    names, partitioning = spark_columns.column_names(writer.relation.types), writer.partitioning
     leads = [names[at] for at in partitioning.columns]
-    placed = place_rows(frame, leads, writer.relation.types, partitioning)
+    placed = spark_columns.place_rows(frame, leads, writer.relation.types, partitioning)
     rows = task_replies(placed.mapInArrow(writer, WRITTEN))
     return [pickle.loads(bytes(row[0])) for row in rows]  # noqa: S301 - our own tasks made it

@@ -12,6 +12,7 @@ from corollary.core.arrow_buffers import bool_array, bool_values, index_array
 from corollary.core.program import Relation
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.storage.table import Table
+from corollary.engines.local.table_handle import encode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.relation.files import PartitionChange
 from corollary.engines.spark.relation.shared_files import local_directory, share, with_file
@@ -80,11 +81,7 @@ def merge_changes(
     rows = pa.concat_tables([table for pair in pairs for table in pair])
     sizes = [size for each in changes for size in (each.added, each.removed)]
     is_added = np.repeat(np.arange(len(sizes)) % 2 == 0, sizes)
-    dictionary, table = Dictionary(), Table(relation.types)
-    codes = [
-        dictionary.encode_arrow(rows.column(at), type_) for at, type_ in enumerate(relation.types)
-    ]
-    words = table.pack(codes, rows.num_rows)
+    words = encode_words(rows, Table(relation.types), Dictionary())
     order = np.argsort(words, kind="stable")
     starts = first_mask(words[order]).nonzero()[0]
     firsts, lasts = order[starts], order[np.append(starts[1:], len(order)) - 1]

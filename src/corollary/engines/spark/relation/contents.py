@@ -28,31 +28,18 @@ from corollary.engines.local.storage.layout import Words
 from corollary.engines.local.storage.rows import Tuples
 from corollary.engines.local.storage.runs import PendingProbe, merge_words, sort_distinct
 from corollary.engines.local.storage.table import Table
-from corollary.engines.local.table_handle import decode_words
+from corollary.engines.local.table_handle import decode_words, encode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.jobs import PartitionJobs
+from corollary.engines.spark.relation import handle, staged_change
 from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
-from corollary.engines.spark.relation.handle import (
-    PartitionedHandle,
-    RemoteTuples,
-    is_distributed,
-)
 from corollary.engines.spark.relation.open_partition import INTERNED_KINDS, own_ranges
 from corollary.engines.spark.relation.partitioning import partition_count
 from corollary.engines.spark.relation.source import PartitionSource, fold_together
-from corollary.engines.spark.relation.staged_change import (
-    Given,
-    StagedChange,
-    partitions_of_files,
-    pieces_of,
-    rows_by_partition,
-    stage_change,
-    stage_partitions,
-)
 from corollary.engines.spark.runs import PartitionedRun
 
 INTERNED_BITS = 24
@@ -70,7 +57,7 @@ ALL_CODES_BITS = 63
 AGREEING_MAX_TUPLES = 16
 """If no more tuples agree in the determinants of a dependency on average, they are looked up."""
 
-TupleSet = Tuples | RemoteTuples
+TupleSet = Tuples | handle.RemoteTuples
 
 
 @dataclass(slots=True)
@@ -128,7 +115,7 @@ class PartitionedContents:
         self.relation = relation
         self.source: PartitionSource | None = None
         self.loading: PartitionSource | None = None
-        self.staged: StagedChange | None = None
+        self.staged: staged_change.StagedChange | None = None
         self.next_files: PartitionedFiles | None = None
         self._leads: dict[int, PartitionedRun] = {}
         self._keys: dict[tuple[int, ...], tuple[tuple[StoredPartition, ...], bool]] = {}
@@ -185,7 +172,7 @@ class PartitionedContents:
         """Give the relation another name, or its columns; the types are the same."""
         self.relation = relation
         if self.staged is not None:
-            self.staged = StagedChange(replace(self.staged.files, relation=relation))
+            self.staged = staged_change.StagedChange(replace(self.staged.files, relation=relation))
         if self.source is not None:
             self.source = self._source_of(self.source.files)
             self.release()
@@ -418,11 +405,7 @@ class PartitionedContents:
 
     def _encode_rows(self, rows: pa.Table) -> Words:
         """Return tuples packed and sorted in the primary order."""
-        columns = [
-            self.place.dictionary.encode_arrow(rows.column(at), type_)
-            for at, type_ in enumerate(self.relation.types)
-        ]
-        return sort_distinct(self.table.pack(columns, rows.num_rows))
+        return sort_distinct(encode_words(rows, self.table, self.place.dictionary))
 
     def parts(self, state: State) -> tuple[PartitionedFiles, pa.Table, pa.Table]:
         """Return the files of a state, and the tuples that were added and removed since, here.
@@ -445,10 +428,10 @@ class PartitionedContents:
     def _own_ranges(self) -> tuple[CodeRange | None, ...]:
         return own_ranges(self.relation.types, self.table.layout.columns)
 
-    def contents(self) -> RemoteTuples:
+    def contents(self) -> handle.RemoteTuples:
         """Return all tuples of NEW as another table takes them."""
         files = self.new_files()
-        return RemoteTuples(replace(files, sets=files.sets[:1]))
+        return handle.RemoteTuples(replace(files, sets=files.sets[:1]))
 
     def has_few(self, columns: tuple[int, ...]) -> bool:
         """Whether few tuples agree in some columns, as far as is known."""
@@ -498,7 +481,7 @@ class PartitionedContents:
         files = self._source_of(files).changed(rows, rows.slice(0, 0), self._own_ranges())
         return self._source_of(files).folded()
 
-    def _move_along(self, tuples: RemoteTuples) -> None:
+    def _move_along(self, tuples: handle.RemoteTuples) -> None:
         """Move the committed tuples to where those are that will be added to them."""
         if not self.table.has_change:
             self.move_committed(tuples.files.sets[0])
@@ -508,7 +491,7 @@ class PartitionedContents:
     def change(self, sign: State, tuples: TupleSet) -> Words:
         """Add tuples to NEW, or remove them; return those that the table has to."""
         none = self.table.layout.empty
-        if isinstance(tuples, RemoteTuples):
+        if isinstance(tuples, handle.RemoteTuples):
             if sign is State.ADDED:
                 if not self.table.size(State.OLD) and not self.table.has_change:
                     self.load(tuples.files)
@@ -527,7 +510,7 @@ class PartitionedContents:
     def replace(self, tuples: TupleSet) -> bool:
         """Make NEW equal to some tuples; return whether it has been done."""
         table = self.table
-        if isinstance(tuples, RemoteTuples):
+        if isinstance(tuples, handle.RemoteTuples):
             if not table.size(State.OLD):
                 self.load(tuples.files)
                 return True
@@ -549,7 +532,7 @@ class PartitionedContents:
         table.set_change(table.layout.convert(added, before), removed)
         return True
 
-    def _read_words(self, tuples: RemoteTuples) -> Words:
+    def _read_words(self, tuples: handle.RemoteTuples) -> Words:
         return self._encode_rows(self._source_of(tuples.files).read())
 
     def _with_room(self, tuples: Tuples) -> Words:
@@ -563,35 +546,37 @@ class PartitionedContents:
     def change_by_handle(self, sign: State, rows: TableHandle) -> None:
         """Insert or delete tuples that are outside of this process; some are in partitions."""
         assert self.held is not None
-        self._change_by(sign, pieces_of(self.held, rows))
+        self._change_by(sign, staged_change.pieces_of(self.held, rows))
 
-    def _change_by_files(self, sign: State | None, tuples: RemoteTuples) -> None:
+    def _change_by_files(self, sign: State | None, tuples: handle.RemoteTuples) -> None:
         """Insert or delete tuples in partitions, or let NEW be these; some are in partitions."""
         assert self.held is not None
-        given = partitions_of_files(self.held, tuples.files)
+        given = staged_change.partitions_of_files(self.held, tuples.files)
         if given is None:
             source = self._source_of(tuples.files)
-            given = pieces_of(self.held, PartitionedHandle(source, source.no_rows, source.no_rows))
+            given = staged_change.pieces_of(
+                self.held, handle.PartitionedHandle(source, source.no_rows, source.no_rows)
+            )
         self._change_by(sign, given)
 
     def _change_by_rows(self, sign: State | None, rows: pa.Table) -> None:
         assert self.source is not None
-        self._change_by(sign, rows_by_partition(self.source, rows))
+        self._change_by(sign, staged_change.rows_by_partition(self.source, rows))
 
-    def _change_by(self, sign: State | None, given: Given) -> None:
+    def _change_by(self, sign: State | None, given: staged_change.Given) -> None:
         """Change NEW by tuples that tasks read."""
         held = self.held
         assert held is not None
         here = None if self.staged is not None else self.change_tables()
-        staged = stage_change(held, sign, given, self.staged, here)
+        staged = staged_change.stage_change(held, sign, given, self.staged, here)
         if self.loading is not None:  # all of it is added anyway
             self.load(self._source_of(staged.applied_to(held.files)).folded())
-        elif is_distributed(sum(staged.counts)):
+        elif handle.is_distributed(sum(staged.counts)):
             self.stage(staged)
         else:
             self.collect_to_driver(staged)
 
-    def stage(self, staged: StagedChange) -> None:
+    def stage(self, staged: staged_change.StagedChange) -> None:
         """Let a change in files be the one that is open."""
         table = self.table
         added, removed = staged.counts
@@ -601,7 +586,7 @@ class PartitionedContents:
         table.widen(self._ranges(staged.added))
         self.release()
 
-    def collect_to_driver(self, staged: StagedChange) -> None:
+    def collect_to_driver(self, staged: staged_change.StagedChange) -> None:
         """Let a change in files, of few tuples, be the one that is open, here."""
         self.set_rows(*(self._source_of(each).read() for each in (staged.added, staged.removed)))
 
@@ -622,7 +607,7 @@ class PartitionedContents:
 
     def assign(self, tuples: TupleSet) -> bool:
         """Have no tuples, or those of files, as ADDED; return whether it has been done."""
-        if isinstance(tuples, RemoteTuples):
+        if isinstance(tuples, handle.RemoteTuples):
             self.load(tuples.files)
             return True
         self.source = self.loading = self.staged = self.next_files = None
@@ -631,7 +616,7 @@ class PartitionedContents:
     def extend(self, tuples: TupleSet) -> None:
         """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
         table = self.table
-        if not isinstance(tuples, RemoteTuples):
+        if not isinstance(tuples, handle.RemoteTuples):
             words, before = self._with_room(tuples), table.layout
             table.commit()  # which may widen the layout
             table.add(table.layout.convert(words, before))
@@ -644,7 +629,7 @@ class PartitionedContents:
             return
         if self.source.files.sets[0].partitioning != part.partitioning:
             self.attach_files(self.source.partitioned_as(part.partitioning))
-        self.stage(stage_partitions(self.source, part))
+        self.stage(staged_change.stage_partitions(self.source, part))
 
     def commit(self) -> None:
         """Make NEW the OLD; some tuples are held."""

@@ -19,16 +19,9 @@ import pyarrow as pa
 
 from corollary.core.engine import PARTITION_SEPARATOR, FileOrigin, IndexPlaces
 from corollary.core.program import Relation
+from corollary.engines.spark.relation import shared_files
 from corollary.engines.spark.relation.files import PartitionedFiles
 from corollary.engines.spark.relation.open_partition import new_name
-from corollary.engines.spark.relation.shared_files import (
-    is_in_store,
-    local_directory,
-    note_origins,
-    origins_of,
-    place_of,
-    write_file,
-)
 from corollary.errors import WarehouseError
 
 MANIFEST = "partitions.json"
@@ -63,7 +56,7 @@ class Manifest:
         if not relations:
             return
         root, names = relations[0].root, set[str]().union(*(each.files for each in relations))
-        place, new = place_of(root), _file_names(root, names - self._names.keys())
+        place, new = shared_files.place_of(root), _file_names(root, names - self._names.keys())
         known = self._names | new
         self._names = {name: known[name] for name in sorted(names)}
         for name, files in self._names.items():
@@ -77,7 +70,7 @@ class Manifest:
             self._described = {each.relation.name: each for each in relations}
             every = {name: each.to_json() for name, each in self._described.items()}
             data = json.dumps(every).encode()
-            write_file(root, self.base, data)
+            shared_files.write_file(root, self.base, data)
             self._checksum = sha256(data).hexdigest()
             described = {each.relation.name: [()] * len(each.sets) for each in relations}
         yield f"{self.base}{PARTITION_SEPARATOR}", place / str(self.base)
@@ -137,9 +130,11 @@ class Manifest:
 
 def _file_names(root: str, names: set[str]) -> dict[str, tuple[str, ...]]:
     """Return by name the files of a directory; none if it is a file."""
-    found: dict[str, list[str]] = {name: [*(origins_of(root, name) or ())] for name in names}
-    if is_in_store(root):
-        place = place_of(root)
+    found: dict[str, list[str]] = {
+        name: [*(shared_files.origins_of(root, name) or ())] for name in names
+    }
+    if shared_files.is_in_store(root):
+        place = shared_files.place_of(root)
         for path, _ in place.entries() if names else ():
             name, _, file = path.relative_to(place).partition("/")
             if name in found:
@@ -161,7 +156,7 @@ def _read(place: Path | FileOrigin) -> bytes:
 def _link_files(root: str, wanted: set[str], paths: IndexPlaces) -> None:
     """Give files of an index a second name in a root; note where those are that are not here."""
     origins: dict[str, dict[str, FileOrigin]] = {}
-    directory = local_directory(root)
+    directory = shared_files.local_directory(root)
     for name, path in paths.items():
         owner, _, file = name.partition(PARTITION_SEPARATOR)
         if owner not in wanted:
@@ -172,7 +167,7 @@ def _link_files(root: str, wanted: set[str], paths: IndexPlaces) -> None:
         target = directory / owner / file if file else directory / owner
         target.parent.mkdir(exist_ok=True)
         _link(path, target)
-    note_origins(root, origins)
+    shared_files.note_origins(root, origins)
 
 
 def _link(source: Path, target: Path) -> None:

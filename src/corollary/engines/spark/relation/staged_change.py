@@ -12,12 +12,7 @@ import pyarrow as pa
 from corollary.core.engine import TableHandle
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.engines.spark.exchange import (
-    PiecesByPartition,
-    scatter_changes,
-    split_bytes,
-    split_open_change,
-)
+from corollary.engines.spark import exchange
 from corollary.engines.spark.jobs import PartitionJobs
 from corollary.engines.spark.operations import (
     ChangePartition,
@@ -91,7 +86,7 @@ class StagedChange:
         """Return the change with the orders of a set of the relation; the set may be new."""
         known = next((each for each in self.files.sets if each.lead == part.lead), None)
         if known is None:
-            return StagedChange(scatter_changes(self.files, [part], jobs))
+            return StagedChange(exchange.scatter_changes(self.files, [part], jobs))
         return StagedChange(self.files.with_set(replace(known, orders=part.orders)))
 
 
@@ -99,7 +94,7 @@ def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTupl
     """Split tuples that are outside of this process into files, by partition; one job."""
     files = source.files
     part = files.sets[0]
-    write = PiecesByPartition(files.root, files.relation, (part.partitioning,))
+    write = exchange.PiecesByPartition(files.root, files.relation, (part.partitioning,))
     found: dict[int, list[str]] = {}
     for each in (piece for made in rows.map_partitions(write) for piece in made):
         found.setdefault(each.number, []).append(each.name)
@@ -108,7 +103,7 @@ def pieces_of(source: PartitionSource, rows: TableHandle) -> dict[int, GivenTupl
 
 def rows_by_partition(source: PartitionSource, rows: pa.Table) -> dict[int, GivenTuples]:
     """Return tuples of the driver by partition."""
-    split = split_bytes(rows, source.files.relation, source.files.sets[0].partitioning)
+    split = exchange.split_bytes(rows, source.files.relation, source.files.sets[0].partitioning)
     return {number: GivenTuples(rows=each) for number, each in split.items()}
 
 
@@ -147,7 +142,7 @@ def stage_change(
     """
     files, jobs = source.files, source.jobs
     part, relation = files.sets[0], files.relation
-    opened = split_open_change(
+    opened = exchange.split_open_change(
         *(here or (source.no_rows, source.no_rows)), relation, part.partitioning
     )
     kept = {} if before is None else dict(enumerate(before.files.sets[0].partitions))
@@ -171,12 +166,12 @@ def stage_change(
     made = {address.number: each for (address, _), each in zip(tasks, results, strict=True)}
     first = replace(files, sets=(part.emptied().with_partitions(kept | made),))
     remove_files(files.root, (name for each in given.values() for name in each.pieces))
-    return StagedChange(scatter_changes(first, files.sets[1:], jobs))
+    return StagedChange(exchange.scatter_changes(first, files.sets[1:], jobs))
 
 
 def stage_partitions(source: PartitionSource, part: PartitionSet) -> StagedChange:
     """Return a change whose files there are for one set; two more jobs if there are others."""
     others = [each for each in source.files.sets if each.lead != part.lead]
-    files = scatter_changes(replace(source.files, sets=(part,)), others, source.jobs)
+    files = exchange.scatter_changes(replace(source.files, sets=(part,)), others, source.jobs)
     made = {each.lead: each for each in files.sets}
     return StagedChange(replace(files, sets=tuple(made[each.lead] for each in source.files.sets)))

@@ -26,10 +26,6 @@ def _name(text: str) -> exp.Identifier:
     return exp.to_identifier(text, quoted=True)
 
 
-def _column(name: str, table: str | None = None) -> exp.Column:
-    return exp.Column(this=_name(name), table=None if table is None else _name(table))
-
-
 def is_generator(node: exp.Expr | None) -> bool:
     """Whether a node calls a generator."""
     return isinstance(node, exp.Anonymous) and name_of(node).removesuffix("_outer") in _GENERATORS
@@ -43,7 +39,7 @@ def outer_generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.S
     one = exp.Subquery(this=exp.Select(expressions=[exp.alias_(exp.Literal.number(1), _name("•"))]))
     alias = exp.TableAlias(this=_name(_GENERATED), columns=list(map(_name, names)))
     select = exp.Select(
-        expressions=[exp.Column(this=exp.Star(), table=_name(_GENERATED))],
+        expressions=[exp.column(exp.Star(), table=_name(_GENERATED))],
         from_=exp.From(this=one),
         joins=[exp.Join(this=exp.Lateral(this=query, alias=alias), side="LEFT", on=exp.true())],
     )
@@ -60,7 +56,7 @@ def generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.Subquer
     if len(parts) != 1:
         message = f"`{name}` takes one argument."
         raise session.error("C1306", message, call, f"write `{name}(array)`")
-    number = _column(_NUMBER)
+    number = exp.column(_NUMBER, quoted=True)
     functor = "get" if name == "inline" else EXPLODED
     element = exp.Anonymous(this=functor, expressions=[parts[0].copy(), number.copy()])
     items: list[exp.Expr] = [exp.Dot(this=element, expression=exp.Star())]
@@ -147,9 +143,12 @@ def without_generators(node: exp.Select, session: BindingSession) -> exp.Select:
         names = [item.args["alias"]] if isinstance(item, exp.Alias) else names
         alias = exp.TableAlias(this=_name(_GENERATED), columns=[each.copy() for each in names])
         made = _join(found, call, alias, session)
-        output += [exp.alias_(_column(each, _GENERATED), _name(each)) for each in made]
+        output += [
+            exp.alias_(exp.column(each, table=_GENERATED, quoted=True), _name(each))
+            for each in made
+        ]
         if not made:
-            output.append(exp.Column(this=exp.Star(), table=_name(_GENERATED)))
+            output.append(exp.column(exp.Star(), table=_name(_GENERATED)))
     found.set("expressions", output)
     return found
 

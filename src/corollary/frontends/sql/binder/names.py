@@ -203,6 +203,24 @@ def fields_of(value: Expression, site: Site) -> Sequence[tuple[str, Expression]]
     return [(name, field(value, at)) for at, (name, _) in enumerate(value.type.members)]
 
 
+def starred(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
+    """Return the columns that a star stands for; another item is itself."""
+    if not item.is_star:
+        return [item]
+    star, table, found = item, None, scope.visible
+    if isinstance(item, exp.Column):
+        star, table = item.this, item.args.get("table")
+    if table is not None:
+        found = tuple(c for s in scope.sources if s.is_called(table.name) for c in s.columns)
+    left_out = {each.name.lower() for each in star.args.get("except_") or []}
+    replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+    return [
+        replaced.get(each.name.lower()) or exp.column(each.name, table=table, quoted=True)
+        for each in found
+        if each.name.lower() not in left_out
+    ]
+
+
 def near_names(name: str, known: Iterable[str], introduction: str) -> str:
     """Return a note with the name that was probably meant, or with the known ones."""
     spelled = {each.lower(): each for each in known}

@@ -82,14 +82,9 @@ class RecursionBinder:
             nodes[name] = node
         return nodes
 
-    def _names(self, node: exp.CTE, columns: tuple[QueryColumn, ...]) -> tuple[QueryColumn, ...]:
-        alias = node.args["alias"]
-        self.session.check(alias, "this", "columns")
-        return renamed_columns(columns, alias.args.get("columns") or [], alias, self.session)
-
     def _plain(self, node: exp.CTE, tables: Tables, name: str | None = None) -> CommonTable:
         query = self.bind_query(node.this, Scope(tables=dict(tables)))
-        columns = self._names(node, output_columns(query))
+        columns = renamed_columns(output_columns(query), node, self.session)
         return CommonTable(name or self.session.unique_table(node.alias), columns, query)
 
     # --- recursion -----------------------------------------------------------------------------
@@ -199,7 +194,7 @@ class RecursionBinder:
             replace(column, type=_grown(type_))
             for column, type_ in zip(output_columns(queries[0]), types, strict=True)
         )
-        return self._names(circle.node, without_untyped(columns))
+        return renamed_columns(without_untyped(columns), circle.node, self.session)
 
     def _bind_circle(self, circle: _Circle, tables: Tables) -> RecursiveTable:
         assert circle.columns is not None

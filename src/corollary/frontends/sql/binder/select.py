@@ -15,7 +15,7 @@ from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.generators import without_generators
-from corollary.frontends.sql.binder.names import fields_of, near_names, qualifier_of
+from corollary.frontends.sql.binder.names import fields_of, near_names, qualifier_of, starred
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.session_windows import (
@@ -98,7 +98,7 @@ class GroupReader:
                 key
                 for item in self.items
                 if not has_aggregate(item)
-                for key in (self._starred(item) if item.is_star else [item])
+                for key in starred(item, self.context.scope)
             ]
         choices: list[list[KeySet]] = []
         is_plain = True
@@ -154,23 +154,6 @@ class GroupReader:
                 return [self._composite(node)]
             case _:
                 return [(self._key(node),)]
-
-    def _starred(self, item: exp.Expr) -> list[exp.Expr]:
-        """Return the columns that a star stands for."""
-        star = item.this if isinstance(item, exp.Column) else item
-        table = item.args.get("table") if isinstance(item, exp.Column) else None
-        found = self.context.scope.visible
-        if table is not None:
-            sources = self.context.scope.sources
-            found = tuple(c for s in sources if s.is_called(table.name) for c in s.columns)
-        left_out = {each.name.lower() for each in star.args.get("except_") or []}
-        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
-        return [
-            replaced.get(column.name.lower())
-            or exp.Column(this=exp.to_identifier(column.name, quoted=True), table=table)
-            for column in found
-            if column.name.lower() not in left_out
-        ]
 
     def _member(self, node: exp.Expr) -> list[KeySet]:
         if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from corollary.core.types import BOOL, Type
 from corollary.data_class import dataclass
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, ScopeSource
 from corollary.frontends.sql.binder.session import BindingSession
@@ -24,22 +25,6 @@ from corollary.frontends.sql.binder.values.common_types import call, integer
 from corollary.frontends.sql.binder.values.intervals import combine
 from corollary.frontends.sql.binder.values.operators import Site, choose, connect, negate
 from corollary.frontends.sql.binder.widening import wrapped
-from corollary.frontends.sql.query_tree import (
-    ColumnReference,
-    ConstantValue,
-    Expression,
-    FunctionCall,
-    JoinedSource,
-    JoinKind,
-    OrderItem,
-    QueryColumn,
-    Select,
-    Source,
-    WindowCall,
-    conjuncts,
-    map_references,
-    walk,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +36,8 @@ class BoundSession:
     """
 
     number: int
-    time: Expression
-    gap: Expression
+    time: tree.Expression
+    gap: tree.Expression
     site: Site
 
 
@@ -63,14 +48,14 @@ def bind_session(found: TimeSession, context: ExpressionContext) -> tuple[BoundS
     time = context.bind(found.time)
     number = session.next_source()
     columns = tuple(
-        ScopeColumn(name, ColumnReference(number, at, time.type), SESSION)
+        ScopeColumn(name, tree.ColumnReference(number, at, time.type), SESSION)
         for at, name in enumerate(PARTS)
     )
     scope = replace(scope, sources=(*scope.sources, ScopeSource(SESSION, columns)))
     return BoundSession(number, time, context.bind(found.gap), site), scope
 
 
-def over_session(select: Select, found: BoundSession, session: BindingSession) -> Select:
+def over_session(select: tree.Select, found: BoundSession, session: BindingSession) -> tree.Select:
     """Return a block whose FROM has the times of sessions as columns."""
     if select.group_by is None or select.grouping_sets is not None:
         message = "`session_window` stands in GROUP BY, without ROLLUP and its like."
@@ -79,40 +64,40 @@ def over_session(select: Select, found: BoundSession, session: BindingSession) -
     assert select.source is not None
     time, gap, site = found.time, found.gap, found.site
     moment = time.type.with_null(True)
-    nothing = ConstantValue(None, moment)
+    nothing = tree.ConstantValue(None, moment)
     keys = tuple(each for each in select.group_by if not _names(each, found.number))
-    order = (OrderItem(time),)
-    before = WindowCall("lag", (time, integer(1), nothing), keys, order, None, moment)
+    order = (tree.OrderItem(time),)
+    before = tree.WindowCall("lag", (time, integer(1), nothing), keys, order, None, moment)
     is_near = call("ge", (combine("+", before, gap, site), time), BOOL, site.span)
     begin = choose([(is_near, nothing)], time, moment, site.span)
-    is_there = negate(FunctionCall("is_null", (time,), BOOL, site.span), site.span)
+    is_there = negate(tree.FunctionCall("is_null", (time,), BOOL, site.span), site.span)
     given = list(_columns(select.source))
     places = {(each.source, each.column): at for at, (_, each) in enumerate(given)}
     own = [*keys, time, begin]
     columns = (*given, *((_named(each.type), each) for each in own))
-    where = connect("and", (*conjuncts(select.where), is_there), site.span)
-    rows = Select(columns, select.source, where, span=select.span)
+    where = connect("and", (*tree.conjuncts(select.where), is_there), site.span)
+    rows = tree.Select(columns, select.source, where, span=select.span)
     ends = slice(len(given), len(given) + len(keys))
 
-    def start(read: list[ColumnReference]) -> Expression:
+    def start(read: list[tree.ColumnReference]) -> tree.Expression:
         *_, moment_, begun = read
-        by_time = (OrderItem(moment_),)
-        return WindowCall("max", (begun,), tuple(read[ends]), by_time, None, moment)
+        by_time = (tree.OrderItem(moment_),)
+        return tree.WindowCall("max", (begun,), tuple(read[ends]), by_time, None, moment)
 
-    def end(read: list[ColumnReference]) -> Expression:
+    def end(read: list[tree.ColumnReference]) -> tree.Expression:
         *_, moment_, _, started = read
-        found = WindowCall("max", (moment_,), (*read[ends], started), (), None, moment)
+        found = tree.WindowCall("max", (moment_,), (*read[ends], started), (), None, moment)
         return combine("+", found, gap, site)
 
     for window in (start, end):
         source, read = _read(rows, session)
         made = window(read)
         columns = tuple((_named(each.type), each) for each in (*read, made))
-        rows = Select(columns, source, span=select.span)
+        rows = tree.Select(columns, source, span=select.span)
     source, read = _read(rows, session)
     times = read[-2:]
 
-    def moved(reference: ColumnReference, level: int) -> Expression:
+    def moved(reference: tree.ColumnReference, level: int) -> tree.Expression:
         """Return what a reference became; in subqueries, the block is further out."""
         if reference.depth != level:
             return reference
@@ -124,47 +109,49 @@ def over_session(select: Select, found: BoundSession, session: BindingSession) -
         return replace(read[at], type=reference.type, depth=level)
 
     names = ("columns", "group_by", "having")
-    changed = {name: map_references(getattr(select, name), moved) for name in names}
+    changed = {name: tree.map_references(getattr(select, name), moved) for name in names}
     both = tuple(times)
     # A struct of both times has them as keys, so that its fields are known after grouping.
     changed["group_by"] = tuple(
         part
         for key in changed["group_by"]
         for part in (
-            both if isinstance(key, FunctionCall) and key.arguments[1::2] == both else (key,)
+            both if isinstance(key, tree.FunctionCall) and key.arguments[1::2] == both else (key,)
         )
     )
     return replace(select, source=source, where=None, **changed)
 
 
-def _names(expression: Expression, number: int) -> bool:
-    parts = walk(expression)
-    return any(isinstance(each, ColumnReference) and each.source == number for each in parts)
+def _names(expression: tree.Expression, number: int) -> bool:
+    parts = tree.walk(expression)
+    return any(isinstance(each, tree.ColumnReference) and each.source == number for each in parts)
 
 
-def _named(type_: Type) -> QueryColumn:
-    return QueryColumn("part", type_)
+def _named(type_: Type) -> tree.QueryColumn:
+    return tree.QueryColumn("part", type_)
 
 
-def _columns(source: Source) -> Iterator[tuple[QueryColumn, ColumnReference]]:
+def _columns(source: tree.Source) -> Iterator[tuple[tree.QueryColumn, tree.ColumnReference]]:
     """Yield the columns that can be named of what is in FROM."""
-    if not isinstance(source, JoinedSource):
+    if not isinstance(source, tree.JoinedSource):
         for at, column in enumerate(source.columns):
-            yield column, ColumnReference(source.number, at, column.type)
+            yield column, tree.ColumnReference(source.number, at, column.type)
         return
-    is_full = source.kind is JoinKind.FULL
+    is_full = source.kind is tree.JoinKind.FULL
     sides = [(source.left, is_full)]
-    if source.kind not in (JoinKind.SEMI, JoinKind.ANTI):
-        sides.append((source.right, is_full or source.kind is JoinKind.LEFT))
+    if source.kind not in (tree.JoinKind.SEMI, tree.JoinKind.ANTI):
+        sides.append((source.right, is_full or source.kind is tree.JoinKind.LEFT))
     for side, is_padded in sides:
         for column, reference in _columns(side):
             type_ = column.type.with_null(column.type.nullable or is_padded)
             yield replace(column, type=type_), replace(reference, type=type_)
 
 
-def _read(rows: Select, session: BindingSession) -> tuple[Source, list[ColumnReference]]:
+def _read(
+    rows: tree.Select, session: BindingSession
+) -> tuple[tree.Source, list[tree.ColumnReference]]:
     """Return a query as a source, and its columns."""
     number = session.next_source()
     source = wrapped(rows, number)
-    read = [ColumnReference(number, at, each.type) for at, each in enumerate(source.columns)]
+    read = [tree.ColumnReference(number, at, each.type) for at, each in enumerate(source.columns)]
     return source, read

@@ -8,6 +8,7 @@ from sqlglot import exp
 from corollary.core.functors.spec import WHOLE
 from corollary.core.types import BOOL, NUMBER, Type
 from corollary.data_class import dataclass
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.functions import function_call
@@ -20,25 +21,8 @@ from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.values.common_types import column_type, common_type, integer
 from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.values.operators import compare, connect, mismatch
-from corollary.frontends.sql.query_tree import (
-    ConstantValue,
-    Expression,
-    FunctionCall,
-    JoinedSource,
-    JoinKind,
-    Query,
-    QueryColumn,
-    RangeSource,
-    RecursiveSource,
-    Select,
-    Source,
-    SubquerySource,
-    TableSource,
-    constant_of,
-    output_columns,
-)
 
-QueryReader = Callable[[exp.Expr, Scope], Query]
+QueryReader = Callable[[exp.Expr, Scope], tree.Query]
 """Binds a query in `FROM`; the scope is that of the query around, without its sources."""
 
 
@@ -54,7 +38,7 @@ class SourceBinder:
     around: Scope
     read_query: QueryReader
 
-    def bind_from(self, node: exp.Expr) -> tuple[Source | None, Scope]:
+    def bind_from(self, node: exp.Expr) -> tuple[tree.Source | None, Scope]:
         """Return the sources of a SELECT, joined, and the scope with their columns."""
         clause, joins = node.args.get("from_"), node.args.get("joins") or []
         if clause is None:
@@ -63,17 +47,18 @@ class SourceBinder:
             return None, self.around
         self.session.check(clause, "this")
         source, scope = self.bind_source(clause.this)
-        return self._bind_joins(source, scope, joins)
+        return self._with_joins(source, scope, node)
 
-    def _bind_joins(
-        self, source: Source, scope: Scope, joins: list[exp.Expr]
-    ) -> tuple[Source, Scope]:
-        for join in joins:
+    def _with_joins(
+        self, source: tree.Source, scope: Scope, node: exp.Expr
+    ) -> tuple[tree.Source, Scope]:
+        """Return a source joined to what a node joins to it, and the scope of both."""
+        for join in node.args.get("joins") or []:
             assert isinstance(join, exp.Join)
             source, scope = self._bind_join(source, scope, join)
         return source, scope
 
-    def bind_source(self, node: exp.Expr) -> tuple[Source, Scope]:
+    def bind_source(self, node: exp.Expr) -> tuple[tree.Source, Scope]:
         """Return one source and its scope."""
         if node.args.get("pivots"):
             node = without_pivots(node, self.session, self._types_of)
@@ -90,33 +75,25 @@ class SourceBinder:
                 raise self.session.unsupported(node)
 
     def _types_of(self, query: exp.Select) -> Iterator[Type]:
-        return (each.type for each in output_columns(self.read_query(query, self.around)))
+        return (each.type for each in tree.output_columns(self.read_query(query, self.around)))
 
-    def _bind_group(self, node: exp.Subquery) -> tuple[Source, Scope]:
+    def _bind_group(self, node: exp.Subquery) -> tuple[tree.Source, Scope]:
         """Return the source of `(t JOIN u ON …)`."""
         self.session.check(node, "this", "alias", "joins")
         source, scope = self.bind_source(node.this)
-        source, scope = self._bind_joins(source, scope, node.args.get("joins") or [])
-        alias = node.args.get("alias")
-        if alias is None:
+        source, scope = self._with_joins(source, scope, node)
+        if node.args.get("alias") is None:
             return source, scope
-        self.session.check(alias, "this", "columns")
-        columns = self._renamed(
-            tuple(QueryColumn(c.name, column_type(c.expression)) for c in scope.visible), alias
-        )
-        pairs = tuple(
-            (column, each.expression) for column, each in zip(columns, scope.visible, strict=True)
-        )
-        query, number = (
-            Select(pairs, source, span=self.session.span(node)),
-            self.session.next_source(),
-        )
-        return (
-            SubquerySource(number, query, columns, span=query.span),
-            source_scope(alias.name, number, columns, self.around),
-        )
+        columns = tuple(tree.QueryColumn(c.name, column_type(c.expression)) for c in scope.visible)
+        columns = renamed_columns(columns, node, self.session)
+        shown = (each.expression for each in scope.visible)
+        pairs = tuple(zip(columns, shown, strict=True))
+        query = tree.Select(pairs, source, span=self.session.span(node))
+        number = self.session.next_source()
+        found = tree.SubquerySource(number, query, columns, span=query.span)
+        return found, source_scope(node.alias, number, columns, self.around)
 
-    def _bind_lateral(self, node: exp.Lateral, before: Scope) -> tuple[Source, Scope]:
+    def _bind_lateral(self, node: exp.Lateral, before: Scope) -> tuple[tree.Source, Scope]:
         """Return the source of a query that can name the columns of the sources before it."""
         self.session.check(node, "this", "alias")
         query = node.this.copy()
@@ -129,28 +106,17 @@ class SourceBinder:
         query.set("alias", node.args.get("alias"))
         return self._bind_subquery(query, before)
 
-    def _bind_subquery(self, node: exp.Expr, around: Scope) -> tuple[Source, Scope]:
-        alias = node.args.get("alias")
+    def _bind_subquery(self, node: exp.Expr, around: Scope) -> tuple[tree.Source, Scope]:
         if isinstance(node, exp.Subquery):
             self.session.check(node, "this", "alias", "with_", "order", "limit", "offset", "joins")
         query = self.read_query(node, around)
-        columns, name = output_columns(query), ""
-        if alias is not None:
-            self.session.check(alias, "this", "columns")
-            columns, name = self._renamed(columns, alias), alias.name
+        columns = renamed_columns(tree.output_columns(query), node, self.session)
         number = self.session.next_source()
-        source = SubquerySource(number, query, columns, span=self.session.span(node))
-        scope = source_scope(name, number, columns, self.around)
-        joins = node.args.get("joins") or []
-        return self._bind_joins(source, scope, joins)
+        source = tree.SubquerySource(number, query, columns, span=self.session.span(node))
+        scope = source_scope(node.alias, number, columns, self.around)
+        return self._with_joins(source, scope, node)
 
-    def _renamed(
-        self, columns: tuple[QueryColumn, ...], alias: exp.Expr
-    ) -> tuple[QueryColumn, ...]:
-        names = alias.args.get("columns") or []
-        return renamed_columns(columns, names, alias, self.session)
-
-    def _bind_table(self, node: exp.Table) -> tuple[Source, Scope]:
+    def _bind_table(self, node: exp.Table) -> tuple[tree.Source, Scope]:
         session = self.session
         session.check(node, "this", "db", "catalog", "alias", "joins")
         if isinstance(node.this, exp.Anonymous) and name_of(node.this) in ("range", NUMBERS):
@@ -167,24 +133,19 @@ class SourceBinder:
                 "C1310", message, node, "name a relation, or write a subquery or VALUES"
             )
         name = ".".join(part.name for part in identifiers)
-        alias = node.args.get("alias")
-        called = name
-        if alias is not None:
-            session.check(alias, "this", "columns")
-            called = alias.name or name
         table = self.around.tables.get(name.lower()) if len(identifiers) == 1 else None
         number = session.next_source()
-        source: Source
+        source: tree.Source
         if table is not None:
-            columns, source = self._common_table(table, number, node, alias)
+            source = self._common_table(table, number, node)
         else:
-            columns, source = self._relation(name, number, node, alias)
-        scope = source_scope(called, number, columns, self.around)
+            source = self._relation(name, number, node)
+        scope = source_scope(node.alias or name, number, source.columns, self.around)
         if table is None and any(each.is_hidden for each in session.catalog.find(name)):
             scope = replace(scope, visible=())
-        return self._bind_joins(source, scope, node.args.get("joins") or [])
+        return self._with_joins(source, scope, node)
 
-    def _bind_range(self, node: exp.Table) -> tuple[Source, Scope]:
+    def _bind_range(self, node: exp.Table) -> tuple[tree.Source, Scope]:
         """Return the source of `range([start,] end [, step [, parts]])`."""
         session, called = self.session, node.this
         session.check(called, "this", "expressions")
@@ -202,37 +163,30 @@ class SourceBinder:
         start, end, step = (
             [integer(0), given[0], integer(1)] if len(given) == 1 else [*given[:3], integer(1)][:3]
         )
-        if any(not isinstance(constant_of(each), int) for each in given) or step == integer(0):
+        if any(not isinstance(tree.constant_of(each), int) for each in given) or step == integer(0):
             message = "`range` takes literal numbers, and a step other than 0."
             raise session.error("C1306", message, called, "write `range(0, 10, 2)`")
         return self._range_source(node, (start, end, step))
 
     def _range_source(
-        self, node: exp.Table, bounds: tuple[Expression, Expression, Expression]
-    ) -> tuple[Source, Scope]:
-        session = self.session
-        alias, number = node.args.get("alias"), session.next_source()
-        columns: tuple[QueryColumn, ...] = (QueryColumn("id", NUMBER),)
-        if alias is not None:
-            session.check(alias, "this", "columns")
-            columns = self._renamed(columns, alias)
-        source = RangeSource(number, bounds, columns, session.span(node))
-        scope = source_scope(alias.name if alias else "range", number, columns, self.around)
-        return self._bind_joins(source, scope, node.args.get("joins") or [])
+        self, node: exp.Table, bounds: tuple[tree.Expression, tree.Expression, tree.Expression]
+    ) -> tuple[tree.Source, Scope]:
+        session, number = self.session, self.session.next_source()
+        columns = renamed_columns((tree.QueryColumn("id", NUMBER),), node, session)
+        source = tree.RangeSource(number, bounds, columns, session.span(node))
+        scope = source_scope(node.alias or "range", number, columns, self.around)
+        return self._with_joins(source, scope, node)
 
     def _common_table(
-        self, table: CommonTable, number: int, node: exp.Table, alias: exp.Expr | None
-    ) -> tuple[tuple[QueryColumn, ...], Source]:
-        columns, span = table.columns, self.session.span(node)
-        if alias is not None:
-            columns = self._renamed(columns, alias)
+        self, table: CommonTable, number: int, node: exp.Table
+    ) -> tree.RecursiveSource | tree.SubquerySource:
+        span = self.session.span(node)
+        columns = renamed_columns(table.columns, node, self.session)
         if table.query is None:
-            return columns, RecursiveSource(number, table.name, columns, span)
-        return columns, SubquerySource(number, table.query, columns, table.name, span)
+            return tree.RecursiveSource(number, table.name, columns, span)
+        return tree.SubquerySource(number, table.query, columns, table.name, span)
 
-    def _relation(
-        self, name: str, number: int, node: exp.Table, alias: exp.Expr | None
-    ) -> tuple[tuple[QueryColumn, ...], Source]:
+    def _relation(self, name: str, number: int, node: exp.Table) -> tree.TableSource:
         session = self.session
         found = session.catalog.find(name)
         if not found:
@@ -244,27 +198,28 @@ class SourceBinder:
             note = "rename one of them: SQL does not tell names apart by case"
             raise session.error("C1304", f"`{name}` can mean {names}.", node, note)
         table = found[0]
-        columns = table.columns if alias is None else self._renamed(table.columns, alias)
-        source = TableSource(
+        columns = renamed_columns(table.columns, node, session)
+        return tree.TableSource(
             number, table.relation, columns, table.is_bag, table.keys, session.span(node)
         )
-        return columns, source
 
     # --- joins ---------------------------------------------------------------------------------
 
-    def _bind_join(self, left: Source, scope: Scope, node: exp.Join) -> tuple[Source, Scope]:
+    def _bind_join(
+        self, left: tree.Source, scope: Scope, node: exp.Join
+    ) -> tuple[tree.Source, Scope]:
         session = self.session
         session.check(node, "this", "on", "using", "side", "kind", "method")
         kind, is_right = self._kind(node)
         if isinstance(node.this, exp.Lateral):
-            if is_right or kind not in (JoinKind.INNER, JoinKind.LEFT):
+            if is_right or kind not in (tree.JoinKind.INNER, tree.JoinKind.LEFT):
                 note = "LATERAL is joined by a comma, INNER, CROSS or LEFT JOIN"
                 raise session.error("C1310", "This join cannot be LATERAL.", node.this, note)
             right, other = self._bind_lateral(node.this, scope)
         else:
             right, other = self.bind_source(node.this)
         both = scope.joined(other)
-        condition: Expression | None = None
+        condition: tree.Expression | None = None
         merged: list[ScopeColumn] = []
         names = self._shared_names(node, scope, other)
         if node.args.get("on") is not None:
@@ -272,41 +227,41 @@ class SourceBinder:
             condition = binder.bind_condition(node.args["on"], "`ON`")
         elif names is not None:
             condition, merged = self._using(names, scope, other, node)
-        elif kind is not JoinKind.INNER:
-            condition = ConstantValue(True, BOOL)
+        elif kind is not tree.JoinKind.INNER:
+            condition = tree.ConstantValue(True, BOOL)
         span = session.span(node)
         if is_right:
-            source = JoinedSource(JoinKind.LEFT, right, left, condition, span)
+            source = tree.JoinedSource(tree.JoinKind.LEFT, right, left, condition, span)
         else:
-            source = JoinedSource(kind, left, right, condition, span)
-        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            source = tree.JoinedSource(kind, left, right, condition, span)
+        if kind in (tree.JoinKind.SEMI, tree.JoinKind.ANTI):
             return source, scope if names is None else _led_by(merged, scope)
-        if is_right or kind is JoinKind.FULL:
+        if is_right or kind is tree.JoinKind.FULL:
             scope = scope.padded()
-        if kind in (JoinKind.LEFT, JoinKind.FULL) and not is_right:
+        if kind in (tree.JoinKind.LEFT, tree.JoinKind.FULL) and not is_right:
             other = other.padded()
         joined = scope.joined(other)
         return source, joined if names is None else _led_by(merged, joined)
 
-    def _kind(self, node: exp.Join) -> tuple[JoinKind, bool]:
+    def _kind(self, node: exp.Join) -> tuple[tree.JoinKind, bool]:
         """Return the kind of a join, and whether it is RIGHT."""
         side = str(node.args.get("side") or "").upper()
         kind = str(node.args.get("kind") or "").upper()
         method = str(node.args.get("method") or "").upper()
         kinds = {
-            ("", ""): JoinKind.INNER,
-            ("", "INNER"): JoinKind.INNER,
-            ("", "CROSS"): JoinKind.INNER,
-            ("LEFT", ""): JoinKind.LEFT,
-            ("LEFT", "OUTER"): JoinKind.LEFT,
-            ("RIGHT", ""): JoinKind.LEFT,
-            ("RIGHT", "OUTER"): JoinKind.LEFT,
-            ("FULL", ""): JoinKind.FULL,
-            ("FULL", "OUTER"): JoinKind.FULL,
-            ("", "SEMI"): JoinKind.SEMI,
-            ("LEFT", "SEMI"): JoinKind.SEMI,
-            ("", "ANTI"): JoinKind.ANTI,
-            ("LEFT", "ANTI"): JoinKind.ANTI,
+            ("", ""): tree.JoinKind.INNER,
+            ("", "INNER"): tree.JoinKind.INNER,
+            ("", "CROSS"): tree.JoinKind.INNER,
+            ("LEFT", ""): tree.JoinKind.LEFT,
+            ("LEFT", "OUTER"): tree.JoinKind.LEFT,
+            ("RIGHT", ""): tree.JoinKind.LEFT,
+            ("RIGHT", "OUTER"): tree.JoinKind.LEFT,
+            ("FULL", ""): tree.JoinKind.FULL,
+            ("FULL", "OUTER"): tree.JoinKind.FULL,
+            ("", "SEMI"): tree.JoinKind.SEMI,
+            ("LEFT", "SEMI"): tree.JoinKind.SEMI,
+            ("", "ANTI"): tree.JoinKind.ANTI,
+            ("LEFT", "ANTI"): tree.JoinKind.ANTI,
         }
         found = kinds.get((side, kind))
         if found is None or method not in ("", "NATURAL"):
@@ -334,7 +289,7 @@ class SourceBinder:
         left: Scope,
         right: Scope,
         node: exp.Join,
-    ) -> tuple[Expression, list[ScopeColumn]]:
+    ) -> tuple[tree.Expression, list[ScopeColumn]]:
         """Return the condition of USING, and the merged columns."""
         kind, is_right = self._kind(node)
         tests, merged = [], []
@@ -343,8 +298,8 @@ class SourceBinder:
             other = self._one(name, right, place, "right")
             site = ExpressionBinder(self.session, left, "USING").site(place)
             tests.append(compare("eq", one.expression, other.expression, site))
-            if kind is JoinKind.FULL:
-                values: list[Expression] = [one.expression, other.expression]
+            if kind is tree.JoinKind.FULL:
+                values: list[tree.Expression] = [one.expression, other.expression]
                 type_ = common_type(values)
                 if type_ is None:
                     raise mismatch(site, values, "`USING`")
@@ -361,7 +316,7 @@ class SourceBinder:
             convert(replace(each.expression, type=each.expression.type.with_null(True)), type_)
             for each in (one, other)
         )
-        return ScopeColumn(one.name, FunctionCall("coalesce", parts, type_))
+        return ScopeColumn(one.name, tree.FunctionCall("coalesce", parts, type_))
 
     def _one(self, name: str, scope: Scope, place: exp.Expr, side: str) -> ScopeColumn:
         found = scope.find(name, None)
@@ -384,17 +339,19 @@ def _led_by(merged: list[ScopeColumn], scope: Scope) -> Scope:
 
 
 def renamed_columns(
-    columns: tuple[QueryColumn, ...],
-    names: list[exp.Expr],
-    node: exp.Expr,
-    session: BindingSession,
-) -> tuple[QueryColumn, ...]:
-    """Return columns under the names that an alias gives them."""
+    columns: tuple[tree.QueryColumn, ...], node: exp.Expr, session: BindingSession
+) -> tuple[tree.QueryColumn, ...]:
+    """Return columns under the names that the alias of a node gives them, if it has one."""
+    alias = node.args.get("alias")
+    if alias is None:
+        return columns
+    session.check(alias, "this", "columns")
+    names = alias.args.get("columns") or []
     if not names:
         return columns
     if len(names) != len(columns):
         message = f"The number of names, {len(names)}, is not that of the columns, {len(columns)}."
-        raise session.error("C1315", message, node, "give one name for each column")
+        raise session.error("C1315", message, alias, "give one name for each column")
     return tuple(
         replace(column, name=name.name, span=session.span(name))
         for column, name in zip(columns, names, strict=True)

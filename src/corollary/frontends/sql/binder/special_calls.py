@@ -8,22 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from corollary.core import types
 from corollary.core.functors.spec import MOMENT, WHOLE
 from corollary.core.spark_times import SIZES
-from corollary.core.types import (
-    BINARY,
-    BOOL,
-    DATE,
-    FLOAT,
-    FLOAT32,
-    NUMBER,
-    SQL_NUMERIC,
-    SYMBOL,
-    TIME_OF_DAY,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    decimal,
-)
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
@@ -131,7 +118,7 @@ def _suffixed_number(
     """Return the value of `10L`, `1.5BD` or `2D`, which sqlglot makes casts."""
     session, inner, site = context.session, node.this, context.site(node)
     written = session.text(node)
-    if not isinstance(inner, exp.Literal) or target.type.logical_kind not in SQL_NUMERIC:
+    if not isinstance(inner, exp.Literal) or target.type.logical_kind not in types.SQL_NUMERIC:
         return None
     if not written[:1].isdigit() and not written.startswith("."):
         return None
@@ -139,7 +126,7 @@ def _suffixed_number(
         return None
     if target.type.is_decimal:
         found: Expression = literals.decimal_literal(inner.this, node, session)
-    elif target.type.kind is FLOAT.kind:
+    elif target.type.kind is types.FLOAT.kind:
         found = literals.double_literal(inner.this, node, session, target.type)
     else:
         found = literals.number_literal(inner.this, node, session)
@@ -189,8 +176,10 @@ def _like(context: ExpressionContext, node: exp.Expr, escape: exp.Expr | None) -
         note = "after the escape character there is `%`, `_` or the character itself"
         raise site.error("C1309", "The pattern escapes something else.", note)
     if isinstance(node, exp.ILike):
-        text, pattern = (call("lower", (each,), SYMBOL, each.span) for each in (text, pattern))
-    found = call("like", (text, pattern), BOOL, site.span)
+        text, pattern = (
+            call("lower", (each,), types.SYMBOL, each.span) for each in (text, pattern)
+        )
+    found = call("like", (text, pattern), types.BOOL, site.span)
     return negate(found, site.span) if node.args.get("negate") else found
 
 
@@ -229,7 +218,7 @@ def _with_backslashes(
             found += following if following == sign.value != "\\" else f"\\{following}"
         else:
             found += "\\\\" if character == "\\" else character
-    return ConstantValue(found, SYMBOL, pattern.span)
+    return ConstantValue(found, types.SYMBOL, pattern.span)
 
 
 # --- nodes with a syntax of their own ----------------------------------------------------------
@@ -325,20 +314,20 @@ SPECIAL_NODES: dict[type[exp.Expr], Callable[[ExpressionContext, Any], Expressio
 # --- calls -------------------------------------------------------------------------------------
 
 _CAST_FUNCTIONS = {
-    "string": ColumnType(SYMBOL),
-    "boolean": ColumnType(BOOL),
-    "tinyint": ColumnType(NUMBER, 8),
-    "smallint": ColumnType(NUMBER, 16),
-    "int": ColumnType(NUMBER, 32),
-    "bigint": ColumnType(NUMBER, 64),
-    "double": ColumnType(FLOAT),
-    "float": ColumnType(FLOAT32),
-    "decimal": ColumnType(decimal(10, 0)),
-    "binary": ColumnType(BINARY),
-    "date": ColumnType(DATE),
-    "timestamp": ColumnType(TIMESTAMP),
-    "timestamp_ntz": ColumnType(TIMESTAMP_NTZ),
-    "time": ColumnType(TIME_OF_DAY),
+    "string": ColumnType(types.SYMBOL),
+    "boolean": ColumnType(types.BOOL),
+    "tinyint": ColumnType(types.NUMBER, 8),
+    "smallint": ColumnType(types.NUMBER, 16),
+    "int": ColumnType(types.NUMBER, 32),
+    "bigint": ColumnType(types.NUMBER, 64),
+    "double": ColumnType(types.FLOAT),
+    "float": ColumnType(types.FLOAT32),
+    "decimal": ColumnType(types.decimal(10, 0)),
+    "binary": ColumnType(types.BINARY),
+    "date": ColumnType(types.DATE),
+    "timestamp": ColumnType(types.TIMESTAMP),
+    "timestamp_ntz": ColumnType(types.TIMESTAMP_NTZ),
+    "time": ColumnType(types.TIME_OF_DAY),
 }
 
 _MICROSECONDS = {
@@ -393,12 +382,12 @@ def _add_units(context: ExpressionContext, node: exp.Anonymous) -> Expression | 
     elif size >= SIZES["SECOND"]:
         functor, whole = "add_seconds", SIZES["SECOND"]
     found = _added(functor, value, count, size // whole, site)
-    return convert(found, TIMESTAMP_NTZ) if given.type.is_timestamp_ntz else found
+    return convert(found, types.TIMESTAMP_NTZ) if given.type.is_timestamp_ntz else found
 
 
 def _added(functor: str, value: Expression, count: Expression, size: int, site: Site) -> Expression:
-    amount = count if size == 1 else call("*", (count, integer(size)), NUMBER, site.span)
-    return call(functor, (value, amount), TIMESTAMP, site.span)
+    amount = count if size == 1 else call("*", (count, integer(size)), types.NUMBER, site.span)
+    return call(functor, (value, amount), types.TIMESTAMP, site.span)
 
 
 def _difference(context: ExpressionContext, node: exp.Anonymous) -> Expression | None:
@@ -413,9 +402,9 @@ def _difference(context: ExpressionContext, node: exp.Anonymous) -> Expression |
     if unit in _MONTHS:
         found, size = function_call("whole_months", [start, end], site), _MONTHS[unit]
     else:
-        found = call("microseconds_between", (start, end), NUMBER, site.span)
+        found = call("microseconds_between", (start, end), types.NUMBER, site.span)
         size = _MICROSECONDS[unit]
-    return found if size == 1 else call("/", (found, integer(size)), NUMBER, site.span)
+    return found if size == 1 else call("/", (found, integer(size)), types.NUMBER, site.span)
 
 
 def _grouping(context: ExpressionContext, node: exp.Anonymous) -> Expression:
@@ -438,12 +427,12 @@ def _grouping(context: ExpressionContext, node: exp.Anonymous) -> Expression:
         if key is None:
             message = "This is not a key of GROUP BY."
             raise session.error("C1313", message, parts[position], "name a key")
-        byte = replace(NUMBER, bits=8)
+        byte = replace(types.NUMBER, bits=8)
         found.append(FunctionCall("grouping", (key,), byte, session.span(node)))
 
     def shifted(bits: Expression, bit: Expression) -> Expression:
-        twice = call("*", (bits, integer(2)), NUMBER, session.span(node))
-        return call("+", (twice, bit), NUMBER, session.span(node))
+        twice = call("*", (bits, integer(2)), types.NUMBER, session.span(node))
+        return call("+", (twice, bit), types.NUMBER, session.span(node))
 
     return reduce(shifted, found)
 

@@ -9,6 +9,7 @@ from corollary.core.types import SYMBOL, Type, array_of, struct_of
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import literal_text
 from corollary.frontends.sql.binder.functions.table import function_call
+from corollary.frontends.sql.binder.names import starred
 from corollary.frontends.sql.binder.values.common_types import call, constant, is_untyped
 from corollary.frontends.sql.binder.values.conversions import convert, make_struct
 from corollary.frontends.sql.binder.values.operators import unfit
@@ -18,7 +19,10 @@ from corollary.frontends.sql.query_tree import Expression
 
 def bind_struct(context: ExpressionContext, node: exp.Anonymous | exp.Tuple) -> Expression:
     """Return `struct(x, y AS b)`, or a row `(x, y)`."""
-    parts = [each for part in node.expressions for each in _without_star(context, part)]
+    for each in node.expressions:
+        if each.is_star:
+            context.session.check(each, "this", "table")
+    parts = [part for each in node.expressions for part in starred(each, context.scope)]
     if not parts:
         message = "A struct has at least one field."
         raise context.session.error("C1306", message, node, "write `struct(x, y AS b)`")
@@ -93,19 +97,3 @@ def _name_of(part: exp.Expr) -> str:
             return str(part.name)
         case _:
             return ""
-
-
-def _without_star(context: ExpressionContext, part: exp.Expr) -> list[exp.Expr]:
-    """Return the columns that a star stands for; another part is itself."""
-    if not part.is_star:
-        return [part]
-    table = part.args.get("table") if isinstance(part, exp.Column) else None
-    context.session.check(part, "this", "table")
-    sources = context.scope.sources
-    columns = context.scope.visible
-    if table is not None:
-        columns = tuple(c for s in sources if s.is_called(table.name) for c in s.columns)
-    return [
-        exp.Column(this=exp.to_identifier(column.name, quoted=True), table=table)
-        for column in columns
-    ]

@@ -16,7 +16,6 @@ from corollary.frontends.sql.lowering.bodies import RuleBody, inverted
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import ViewDraft, names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
-from corollary.source import Span
 
 COUNT_COLUMN = "copies"
 
@@ -50,9 +49,6 @@ def emit_block(
     relation: str,
     body: RuleBody,
     columns: Sequence[ResultColumn],
-    *,
-    storage: str = "virtual",
-    span: Span | None = None,
 ) -> LoweredQuery:
     """Make the rules for the rows of a body."""
     draft = lowering.draft
@@ -62,13 +58,13 @@ def emit_block(
         for each in columns
     ]
     if body.is_set or keys:
-        declare_result(draft, relation, body.outer, typed, storage=storage, span=span)
+        declare_result(draft, relation, body.outer, typed)
         terms = [*body.outer, *(each.term for each in columns)]
-        draft.add(relation, terms, body.closed_items(), span)
+        draft.add(relation, terms, body.closed_items())
         found = keys or [frozenset(range(len(columns)))]
         return lowered(relation, body.outer, typed, found)
-    each = emit_each(draft, relation, body, typed, span)
-    return sum_up(draft, relation, each, body.outer, typed, storage=storage, span=span)
+    each = emit_each(draft, relation, body, typed)
+    return sum_up(draft, relation, each, body.outer, typed)
 
 
 def lowered(
@@ -96,19 +92,14 @@ def declare_result(
     outer: tuple[Variable, ...],
     columns: Sequence[ResultColumn],
     *,
-    storage: str = "virtual",
     has_count: bool = False,
-    span: Span | None = None,
 ) -> str:
     """Declare the relation of a query, and return its name: `v.rows` if it counts copies."""
-    types = [(draft.hint(each), each.type or NUMBER) for each in outer]
-    types += [(each.name, each.type) for each in columns]
-    if not has_count:
-        draft.declare(relation, types, storage=storage, span=span)
-        return relation
-    if relation == draft.view:
-        draft.declare(relation, types, storage=storage, is_bag=True, span=span)
-        return f"{relation}.rows"
+    types = [*draft.columns_of(outer), *((each.name, each.type) for each in columns)]
+    storage, span = draft.storage_of(relation), draft.span
+    if not has_count or relation == draft.view:
+        draft.declare(relation, types, storage=storage, is_bag=has_count, span=span)
+        return f"{relation}.rows" if has_count else relation
     name = draft.relation("rows", is_numbered=False, of=relation)
     draft.declare(name, [*types, (COUNT_COLUMN, NUMBER)], storage=storage, span=span)
     return name
@@ -145,7 +136,6 @@ def emit_each(
     relation: str,
     body: RuleBody,
     columns: Sequence[ResultColumn],
-    span: Span | None = None,
 ) -> EachRow:
     """Make the relation with a tuple for each row of a body."""
     name = draft.relation("each", is_numbered=False, of=relation)
@@ -159,8 +149,7 @@ def emit_each(
         resolved = draft.resolve(variable).name
         if resolved not in shown:
             witnesses.setdefault(resolved, variable)
-    types = [(draft.hint(each), each.type or NUMBER) for each in body.outer]
-    types += [(each.name, each.type) for each in columns]
+    types = [*draft.columns_of(body.outer), *((each.name, each.type) for each in columns)]
     types += [
         (draft.hint(each), body.column_type(each, each.type or NUMBER))
         for each in witnesses.values()
@@ -171,7 +160,7 @@ def emit_each(
     draft.declare(name, types)
     terms = [*body.outer, *(each.term for each in columns), *witnesses.values()]
     counts = [] if count is None else [count]
-    draft.add(name, [*terms, *counts], body.closed_items(), span)
+    draft.add(name, [*terms, *counts], body.closed_items())
     return EachRow(name, body.outer, len(columns), len(witnesses), count is not None)
 
 
@@ -181,14 +170,9 @@ def sum_up(
     each: EachRow,
     outer: tuple[Variable, ...],
     columns: Sequence[ResultColumn],
-    *,
-    storage: str = "virtual",
-    span: Span | None = None,
 ) -> LoweredQuery:
     """Make the relation that says how often each row is there."""
-    name = declare_result(
-        draft, relation, outer, columns, storage=storage, has_count=True, span=span
-    )
+    name = declare_result(draft, relation, outer, columns, has_count=True)
     row = [draft.variable(column.name, column.type) for column in columns]
     total = draft.variable("n", NUMBER)
     if each.has_count:
@@ -197,5 +181,5 @@ def sum_up(
     else:
         value = AggregateTerm("count", None, (each.atom(row),))
     items: list[BodyItem] = [each.atom(row), Comparison("=", total, value)]
-    draft.add(name, [*outer, *row, total], items, span)
+    draft.add(name, [*outer, *row, total], items)
     return lowered(name, outer, columns, (), is_bag=True)

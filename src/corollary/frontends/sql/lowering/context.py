@@ -8,17 +8,9 @@ from corollary.core.logic import Atom, Term, Variable, Wildcard, variables_of
 from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.data_class import dataclass
 from corollary.errors import InputError
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.draft import ViewDraft
-from corollary.frontends.sql.query_tree import (
-    ColumnReference,
-    Expression,
-    Query,
-    RecursiveTable,
-    Select,
-    Source,
-    free_references,
-)
 from corollary.source import Span
 
 
@@ -61,7 +53,7 @@ class LoweredQuery:
 class OpenBranch:
     """A branch of a union: its body, its columns, and what tells its rows apart."""
 
-    query: Query
+    query: tree.Query
     body: RuleBody
     row: list[Term]
     keys: Sequence[frozenset[int]]
@@ -78,14 +70,13 @@ class RecursiveRelation:
         has_count: …and another one has the number of copies.
     """
 
-    table: RecursiveTable
+    table: tree.RecursiveTable
     relation: str
     names: list[str]
     types: list[Type]
     keys: tuple[frozenset[int], ...]
     has_way: bool = False
     has_count: bool = False
-    storage: str = "virtual"
     branches: list[OpenBranch] = field(default_factory=list)
 
     @property
@@ -130,40 +121,39 @@ class ViewLowering(ABC):
         self.sets: set[str] = set()
         self.recursive: dict[str, RecursiveRelation] = {}
         self.ways: dict[int, Variable] = {}
-        self._free: dict[int, tuple[Query, tuple[ColumnReference, ...]]] = {}
+        self._free: dict[int, tuple[tree.Query, tuple[tree.ColumnReference, ...]]] = {}
 
     @abstractmethod
-    def define(
-        self, query: Query, relation: str, body: RuleBody, *, storage: str = "virtual"
-    ) -> LoweredQuery:
+    def define(self, query: tree.Query, relation: str, body: RuleBody) -> LoweredQuery:
         """Make the rules of a query.
 
         Args:
             query: the query.
             relation: the name of its relation, if it is a set.
             body: an empty body, with the variables of queries around.
-            storage: of the relation.
         """
 
-    @abstractmethod
-    def open_select(self, select: Select, body: RuleBody) -> None:
+    def open_select(self, select: tree.Select, body: RuleBody) -> None:
         """Add the source and the condition of a block to a body."""
+        if select.source is not None:
+            self.add_source(select.source, body)
+        self.add_condition(select.where, body)
 
     @abstractmethod
-    def add_source(self, source: Source, body: RuleBody) -> None:
+    def add_source(self, source: tree.Source, body: RuleBody) -> None:
         """Add a source to a body; its columns are known then."""
 
     @abstractmethod
-    def add_condition(self, condition: Expression | None, body: RuleBody) -> None:
+    def add_condition(self, condition: tree.Expression | None, body: RuleBody) -> None:
         """Add that a condition is true."""
 
     @abstractmethod
     def term(
         self,
-        expression: Expression,
+        expression: tree.Expression,
         body: RuleBody,
         *,
-        terms: Mapping[Expression, Term] | None = None,
+        terms: Mapping[tree.Expression, Term] | None = None,
         drops_null: bool = False,
     ) -> Term:
         """Return the term of an expression; its subqueries become items of the body.
@@ -172,16 +162,6 @@ class ViewLowering(ABC):
             expression: what to lower.
             body: where it has a value.
             terms: expressions whose terms are known; those of the body by default.
-            drops_null: whether rows in which it is null are not needed.
-        """
-
-    @abstractmethod
-    def single_row(self, query: Query, body: RuleBody, *, drops_null: bool) -> Term | None:
-        """Return the value of a query that always has one row; None if it may have another number.
-
-        Args:
-            query: a query with one column.
-            body: what the alternatives of the value are added to.
             drops_null: whether rows in which it is null are not needed.
         """
 
@@ -198,14 +178,14 @@ class ViewLowering(ABC):
 
     # --- subqueries ----------------------------------------------------------------------------
 
-    def free_references(self, query: Query) -> tuple[ColumnReference, ...]:
+    def free_references(self, query: tree.Query) -> tuple[tree.ColumnReference, ...]:
         """Return the references of a query to columns of queries around it."""
         known = self._free.get(id(query))
         if known is None:  # the query is kept, so that no other one gets its id
-            known = self._free[id(query)] = query, free_references(query)
+            known = self._free[id(query)] = query, tree.free_references(query)
         return known[1]
 
-    def inner_body(self, query: Query, around: RuleBody, *, is_set: bool) -> RuleBody:
+    def inner_body(self, query: tree.Query, around: RuleBody, *, is_set: bool) -> RuleBody:
         """Return an empty body for a query inside another one."""
         found: dict[str, Variable] = {}
         for reference in self.free_references(query):
@@ -235,17 +215,19 @@ class ViewLowering(ABC):
         assert variable.type is not None
         return Variable(resolved.name, variable.type.with_null(around.is_nullable(variable)))
 
-    def lower(self, query: Query, around: RuleBody, *, is_set: bool) -> LoweredQuery:
+    def lower(self, query: tree.Query, around: RuleBody, *, is_set: bool) -> LoweredQuery:
         """Return the relation of a query inside another one."""
         body = self.inner_body(query, around, is_set=is_set)
         return self.define(query, self.draft.relation("q"), body)
 
     def lower_part(
-        self, query: Query, body: RuleBody, *, is_set: bool, storage: str = "virtual"
+        self, query: tree.Query, body: RuleBody, *, is_set: bool, is_kept: bool = False
     ) -> LoweredQuery:
         """Return the relation of a part of a query, with the same outer variables."""
-        rows = body.empty_copy(is_set=is_set)
-        return self.define(query, self.draft.relation("q"), rows, storage=storage)
+        name = self.draft.relation("q")
+        if is_kept:
+            self.draft.kept.add(name)
+        return self.define(query, name, body.empty_copy(is_set=is_set))
 
     def project(
         self, variables: tuple[Variable, ...], body: RuleBody, label: str, span: Span | None = None

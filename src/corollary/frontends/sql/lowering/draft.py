@@ -6,6 +6,7 @@ functor that is null where an argument is becomes `null`, and one that skips nul
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, fields, replace
 from typing import assert_never
 
@@ -35,7 +36,7 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.program import Column, Declaration, TypeName
-from corollary.core.types import Type
+from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic
 from corollary.source import Span
@@ -56,6 +57,7 @@ class ViewDraft:
         hints: the names of columns that variables are called after, by the variables' names.
         substitution: the variables that stand for others.
         rows: those of relations that are data of a question.
+        kept: the relations that a stored view keeps: itself, groups, rows in their order.
     """
 
     view: str
@@ -69,6 +71,7 @@ class ViewDraft:
     hints: dict[str, str] = field(default_factory=dict)
     substitution: dict[str, Variable] = field(default_factory=dict)
     rows: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
 
     # --- names ---------------------------------------------------------------------------------
 
@@ -113,7 +116,29 @@ class ViewDraft:
             variable = self.substitution[variable.name]
         return variable
 
+    @contextmanager
+    def placed(self, span: Span | None) -> Iterator[None]:
+        """Let what is lowered meanwhile have a place, if there is one."""
+        outside, self.span = self.span, span or self.span
+        try:
+            yield
+        finally:
+            self.span = outside
+
     # --- declarations and rules ----------------------------------------------------------------
+
+    @property
+    def storage(self) -> str:
+        """How relations are stored that a stored view keeps."""
+        return "stored" if self.is_materialized else "virtual"
+
+    def storage_of(self, relation: str) -> str:
+        """Return how the relation of a query is stored."""
+        return self.storage if relation == self.view or relation in self.kept else "virtual"
+
+    def columns_of(self, variables: Iterable[Variable]) -> list[NamedType]:
+        """Return columns for variables, with their names and types."""
+        return [(self.hint(each), each.type or NUMBER) for each in variables]
 
     def declare(
         self,
@@ -179,6 +204,7 @@ class ViewDraft:
             hints=dict(self.hints),
             substitution=dict(self.substitution),
             rows=dict(self.rows),
+            kept=set(self.kept),
         )
 
     def restore(self, copy: "ViewDraft") -> None:

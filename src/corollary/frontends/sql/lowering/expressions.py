@@ -10,22 +10,10 @@ from typing import assert_never
 from corollary.core.functors.catalog import COMPARISON_OPERATORS, OPPOSITES, can_fail, is_strict
 from corollary.core.logic import Constant, Functor, Term, Truth
 from corollary.core.types import BOOL
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering import subqueries
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody, typed_decimals
 from corollary.frontends.sql.lowering.context import ViewLowering
-from corollary.frontends.sql.query_tree import (
-    AggregateCall,
-    ColumnReference,
-    ConstantValue,
-    Exists,
-    Expression,
-    FunctionCall,
-    Quantified,
-    ScalarSubquery,
-    WindowCall,
-    conjuncts,
-    has_subquery,
-)
 
 DECIMAL_FUNCTORS = frozenset({"multiply", "divide", "fit"})
 """Those that take decimals only, and numbers of digits."""
@@ -33,9 +21,9 @@ DECIMAL_FUNCTORS = frozenset({"multiply", "divide", "fit"})
 
 def term_of(
     lowering: ViewLowering,
-    expression: Expression,
+    expression: tree.Expression,
     body: RuleBody,
-    terms: Mapping[Expression, Term],
+    terms: Mapping[tree.Expression, Term],
     *,
     drops_null: bool,
 ) -> Term:
@@ -44,11 +32,11 @@ def term_of(
     if known is not None:
         return known
     match expression:
-        case ConstantValue(value=value, type=type_):
+        case tree.ConstantValue(value=value, type=type_):
             return Constant(value, type_)
-        case ColumnReference(source=source, column=column):
+        case tree.ColumnReference(source=source, column=column):
             return lowering.columns[source][column]
-        case FunctionCall(functor=functor, arguments=arguments, type=type_):
+        case tree.FunctionCall(functor=functor, arguments=arguments, type=type_):
             drops = drops_null and is_strict(functor)
             inside = tuple(
                 term_of(lowering, each, body, terms, drops_null=drops) for each in arguments
@@ -56,11 +44,11 @@ def term_of(
             if functor not in DECIMAL_FUNCTORS:
                 inside = typed_decimals(inside)
             return Functor(functor, inside, type_)
-        case ScalarSubquery():
+        case tree.ScalarSubquery():
             return subqueries.scalar_value(lowering, expression, body, drops_null=drops_null)
-        case Exists() | Quantified():
+        case tree.Exists() | tree.Quantified():
             return subqueries.truth_value(lowering, expression, body)
-        case AggregateCall(name=name) | WindowCall(name=name):
+        case tree.AggregateCall(name=name) | tree.WindowCall(name=name):
             raise AssertionError(f"the binder lets `{name}` stand in select lists and HAVING only")
         case _:
             assert_never(expression)
@@ -69,27 +57,31 @@ def term_of(
 # --- conditions ----------------------------------------------------------------------------------
 
 
-def add_condition(lowering: ViewLowering, condition: Expression | None, body: RuleBody) -> None:
+def add_condition(
+    lowering: ViewLowering, condition: tree.Expression | None, body: RuleBody
+) -> None:
     """Add that a condition is true; conjuncts without a query come first."""
-    parts = [_simplified(each) for each in conjuncts(condition)]
-    parts = [each for part in parts for each in conjuncts(part)]
-    for part in sorted(parts, key=has_subquery):
+    parts = [_simplified(each) for each in tree.conjuncts(condition)]
+    parts = [each for part in parts for each in tree.conjuncts(part)]
+    for part in sorted(parts, key=tree.has_subquery):
         _add_conjunct(lowering, part, body)
 
 
-def _simplified(condition: Expression) -> Expression:
+def _simplified(condition: tree.Expression) -> tree.Expression:
     """Return a condition with a negation moved into it, and what alternatives share moved out."""
     match condition:
-        case FunctionCall(functor="or"):
+        case tree.FunctionCall(functor="or"):
             return _factored(condition)
-        case FunctionCall(functor="not", arguments=(FunctionCall() as inner,)):
+        case tree.FunctionCall(functor="not", arguments=(tree.FunctionCall() as inner,)):
             match inner:
-                case FunctionCall(functor="not", arguments=(each,)):
+                case tree.FunctionCall(functor="not", arguments=(each,)):
                     return _simplified(each)
-                case FunctionCall(functor=functor) if functor in OPPOSITES:
+                case tree.FunctionCall(functor=functor) if functor in OPPOSITES:
                     return replace(inner, functor=OPPOSITES[functor])
-                case FunctionCall(functor="or", arguments=arguments):
-                    parts = (FunctionCall("not", (each,), BOOL, each.span) for each in arguments)
+                case tree.FunctionCall(functor="or", arguments=arguments):
+                    parts = (
+                        tree.FunctionCall("not", (each,), BOOL, each.span) for each in arguments
+                    )
                     return replace(inner, functor="and", arguments=tuple(map(_simplified, parts)))
                 case _:
                     return condition
@@ -97,9 +89,9 @@ def _simplified(condition: Expression) -> Expression:
             return condition
 
 
-def _factored(condition: FunctionCall) -> Expression:
+def _factored(condition: tree.FunctionCall) -> tree.Expression:
     """Return `a AND b OR a AND c` as `a AND (b OR c)`, so that a join on `a` is one."""
-    arms = [list(conjuncts(each)) for each in _disjuncts(condition)]
+    arms = [list(tree.conjuncts(each)) for each in _disjuncts(condition)]
     shared = [part for part in arms[0] if all(part in arm for arm in arms)]
     if not shared:
         return condition
@@ -110,47 +102,49 @@ def _factored(condition: FunctionCall) -> Expression:
     return _joined("and", [*shared, _joined("or", alternatives, condition)], condition)
 
 
-def _disjuncts(condition: Expression) -> Iterator[Expression]:
+def _disjuncts(condition: tree.Expression) -> Iterator[tree.Expression]:
     """Yield the parts of a condition that `OR` joins."""
-    if isinstance(condition, FunctionCall) and condition.functor == "or":
+    if isinstance(condition, tree.FunctionCall) and condition.functor == "or":
         for each in condition.arguments:
             yield from _disjuncts(each)
     else:
         yield condition
 
 
-def _joined(functor: str, parts: list[Expression], whole: FunctionCall) -> Expression:
+def _joined(
+    functor: str, parts: list[tree.Expression], whole: tree.FunctionCall
+) -> tree.Expression:
     return parts[0] if len(parts) == 1 else replace(whole, functor=functor, arguments=tuple(parts))
 
 
-def _add_conjunct(lowering: ViewLowering, condition: Expression, body: RuleBody) -> None:
+def _add_conjunct(lowering: ViewLowering, condition: tree.Expression, body: RuleBody) -> None:
     match condition:
-        case ConstantValue(value=value):
+        case tree.ConstantValue(value=value):
             if value is not True:
                 body.items.append(Truth(value=False))
-        case Exists():
+        case tree.Exists():
             body.items.append(subqueries.existence(lowering, condition, body))
-        case FunctionCall(functor="not", arguments=(Exists() as exists,)):
+        case tree.FunctionCall(functor="not", arguments=(tree.Exists() as exists,)):
             body.items.append(subqueries.negated(subqueries.existence(lowering, exists, body)))
-        case Quantified():
+        case tree.Quantified():
             subqueries.add_quantified(lowering, condition, body, is_true=True)
-        case FunctionCall(functor="not", arguments=(Quantified() as quantified,)):
+        case tree.FunctionCall(functor="not", arguments=(tree.Quantified() as quantified,)):
             subqueries.add_quantified(lowering, quantified, body, is_true=False)
-        case FunctionCall(functor=functor, arguments=(left, right)) if (
+        case tree.FunctionCall(functor=functor, arguments=(left, right)) if (
             functor in COMPARISON_OPERATORS
         ):
             one = lowering.term(left, body, drops_null=True)
             other = lowering.term(right, body, drops_null=True)
             body.compare(COMPARISON_OPERATORS[functor], one, other)
-        case FunctionCall(functor="same", arguments=(left, right)):
+        case tree.FunctionCall(functor="same", arguments=(left, right)):
             body.compare("is", lowering.term(left, body), lowering.term(right, body))
-        case FunctionCall(functor="is_null", arguments=(inner,)):
+        case tree.FunctionCall(functor="is_null", arguments=(inner,)):
             body.compare("is", lowering.term(inner, body), NULL)
-        case FunctionCall(
-            functor="not", arguments=(FunctionCall(functor="is_null", arguments=(inner,)),)
+        case tree.FunctionCall(
+            functor="not", arguments=(tree.FunctionCall(functor="is_null", arguments=(inner,)),)
         ):
             term = lowering.term(inner, body, drops_null=True)
-            if body.is_nullable(term) or has_subquery(inner) or can_fail(term):
+            if body.is_nullable(term) or tree.has_subquery(inner) or can_fail(term):
                 body.compare("=", term, term)
         case _:
             body.require(lowering.term(condition, body))

@@ -308,7 +308,7 @@ class Groups:
         draft.declare(
             name,
             [
-                *((draft.hint(each), each.type or NUMBER) for each in self.rows.outer),
+                *draft.columns_of(self.rows.outer),
                 *((each.name, self.rows.column_type(each.term, each.type)) for each in columns),
             ],
         )
@@ -321,8 +321,7 @@ class Groups:
         items = self.items()
         variables = [*self.rows.outer, *self.variables, *self.totals]
         name = draft.relation("groups", is_numbered=False, of=self.relation)
-        types = [(draft.hint(each), each.type or NUMBER) for each in variables]
-        draft.declare(name, types, storage=group_storage(self.lowering))
+        draft.declare(name, draft.columns_of(variables), storage=draft.storage)
         draft.add(name, variables, items)
         return Atom(name, tuple(variables))
 
@@ -345,11 +344,6 @@ class Groups:
             assert each.type is not None
             if not each.type.nullable:
                 body.known.not_null.add(each.name)
-
-
-def group_storage(lowering: ViewLowering) -> str:
-    """Return how relations with aggregates are stored: for a stored view, to keep their totals."""
-    return "stored" if lowering.draft.is_materialized else "virtual"
 
 
 def is_null_without_rows(expression: Expression) -> bool:

@@ -10,67 +10,44 @@ Z are the variables of L in c. The number of copies of a side that is not there 
 
 from typing import assert_never
 
-from corollary.core.logic import (
-    Atom,
-    BodyItem,
-    Comparison,
-    Constant,
-    Functor,
-    Negation,
-    Variable,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.core.types import NUMBER
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import NULL, ONE, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering, note_row
 from corollary.frontends.sql.lowering.draft import names_of
 from corollary.frontends.sql.lowering.set_analysis import Dependencies
-from corollary.frontends.sql.query_tree import (
-    Expression,
-    JoinedSource,
-    JoinKind,
-    Query,
-    RangeSource,
-    Select,
-    Source,
-    SubquerySource,
-    TableSource,
-    WindowCall,
-    calls_in,
-    sources_in,
-    without_order,
-)
 
 
-def add_table(lowering: ViewLowering, source: TableSource, body: RuleBody) -> None:
+def add_table(lowering: ViewLowering, source: tree.TableSource, body: RuleBody) -> None:
     """Add a literal of a table."""
     draft = lowering.draft
     variables = [draft.variable(column.name, column.type) for column in source.columns]
     count = draft.variable("n", NUMBER) if source.is_bag else None
     relation = f"{source.relation}.rows" if source.is_bag else source.relation
     counts = () if count is None else (count,)
-    body.items.append(Atom(relation, (*variables, *counts)))
+    body.items.append(logic.Atom(relation, (*variables, *counts)))
     note_row(body, variables, count, source.keys, set())
     lowering.columns[source.number] = list(variables)
     body.sources.append(source.number)
 
 
-def add_range(lowering: ViewLowering, source: RangeSource, body: RuleBody) -> None:
+def add_range(lowering: ViewLowering, source: tree.RangeSource, body: RuleBody) -> None:
     """Add a variable that is each number of a range."""
     number = lowering.draft.variable(source.columns[0].name, NUMBER)
     bounds = tuple(lowering.term(each, body) for each in source.arguments)
-    body.items.append(Comparison("=", number, Functor("range", bounds)))
+    body.items.append(logic.Comparison("=", number, logic.Functor("range", bounds)))
     note_row(body, [number], None, (frozenset({0}),), set())
     lowering.columns[source.number] = [number]
     body.sources.append(source.number)
 
 
-def add_query(lowering: ViewLowering, source: SubquerySource, body: RuleBody) -> None:
+def add_query(lowering: ViewLowering, source: tree.SubquerySource, body: RuleBody) -> None:
     """Add a query in `FROM`: its own literals if it is a plain block that is read once."""
-    query = without_order(source.query)
+    query = tree.without_order(source.query)
     is_shared = source.cte is not None and lowering.readers[source.cte] > 1
     if is_inlinable(query) and not is_shared:
-        assert isinstance(query, Select)
+        assert isinstance(query, tree.Select)
         lowering.open_select(query, body)
         lowering.columns[source.number] = [
             lowering.term(expression, body) if (source.number, number) in lowering.used else NULL
@@ -99,34 +76,34 @@ def _label(name: str) -> str:
     return name.rsplit(".", 1)[-1] or "q"
 
 
-def is_inlinable(query: Query) -> bool:
+def is_inlinable(query: tree.Query) -> bool:
     """Whether the rows of a query are those of its `FROM`."""
     return (
-        isinstance(query, Select)
+        isinstance(query, tree.Select)
         and query.group_by is None
         and query.grouping_sets is None
         and query.having is None
         and not query.is_distinct
-        and not calls_in(query.columns, WindowCall)
+        and not tree.calls_in(query.columns, tree.WindowCall)
     )
 
 
 # --- joins ---------------------------------------------------------------------------------------
 
 
-def add_join(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
+def add_join(lowering: ViewLowering, join: tree.JoinedSource, body: RuleBody) -> None:
     """Add a join."""
     match join.kind:
-        case JoinKind.INNER:
+        case tree.JoinKind.INNER:
             lowering.add_source(join.left, body)
             lowering.add_source(join.right, body)
             lowering.add_condition(join.condition, body)
-        case JoinKind.LEFT:
+        case tree.JoinKind.LEFT:
             lowering.add_source(join.left, body)
             _add_left(lowering, join, body)
-        case JoinKind.FULL:
+        case tree.JoinKind.FULL:
             _add_full(lowering, join, body)
-        case JoinKind.SEMI | JoinKind.ANTI:
+        case tree.JoinKind.SEMI | tree.JoinKind.ANTI:
             lowering.add_source(join.left, body)
             right = RuleBody(
                 lowering.draft, body.outer, is_set=True, make_outer=body.make_outer, is_side=True
@@ -134,36 +111,36 @@ def add_join(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None
             lowering.add_source(join.right, right)
             matched = _matched(lowering, join.condition, body, right)
             test = _test(lowering, body, [*right.items, *matched.items], join)
-            body.items.append(test if join.kind is JoinKind.SEMI else Negation(test))
+            body.items.append(test if join.kind is tree.JoinKind.SEMI else logic.Negation(test))
         case _:
             assert_never(join.kind)
 
 
-def _side(lowering: ViewLowering, source: Source, body: RuleBody) -> RuleBody:
+def _side(lowering: ViewLowering, source: tree.Source, body: RuleBody) -> RuleBody:
     """Return a side of an outer join; its columns are variables, which may be null elsewhere."""
     side = RuleBody(lowering.draft, body.outer, body.is_set, body.make_outer, is_side=True)
-    if isinstance(source, SubquerySource) and any(
+    if isinstance(source, tree.SubquerySource) and any(
         each.source in body.sources for each in lowering.free_references(source.query)
     ):  # LATERAL: its rows are those for values of the other side
-        lowered = lowering.lower(without_order(source.query), body, is_set=body.is_set)
+        lowered = lowering.lower(tree.without_order(source.query), body, is_set=body.is_set)
         lowering.columns[source.number] = list(lowering.read(lowered, side))
         side.sources.append(source.number)
     else:
         lowering.add_source(source, side)
     if side.alternatives > 1:
         lowering.cut(side)
-    for each in sources_in(source):
+    for each in tree.sources_in(source):
         terms = lowering.columns.get(each.number)
         if each.number in side.sources and terms is not None:
             for number, term in enumerate(terms):
-                if (each.number, number) in lowering.used and not isinstance(term, Variable):
+                if (each.number, number) in lowering.used and not isinstance(term, logic.Variable):
                     column = each.columns[number]
                     terms[number] = side.bind(column.name, term, column.type)
     return side
 
 
 def _matched(
-    lowering: ViewLowering, condition: Expression | None, body: RuleBody, right: RuleBody
+    lowering: ViewLowering, condition: tree.Expression | None, body: RuleBody, right: RuleBody
 ) -> RuleBody:
     """Return what a join's condition adds to both sides."""
     both = RuleBody(
@@ -180,8 +157,8 @@ def _matched(
 
 
 def _test(
-    lowering: ViewLowering, body: RuleBody, items: list[BodyItem], join: JoinedSource
-) -> Atom:
+    lowering: ViewLowering, body: RuleBody, items: list[logic.BodyItem], join: tree.JoinedSource
+) -> logic.Atom:
     """Return the literal that says that a row of a body has a match.
 
     Args:
@@ -203,12 +180,12 @@ def _test(
     return lowering.project(keys, test, "some", join.span)
 
 
-def _absent(lowering: ViewLowering, side: RuleBody) -> list[BodyItem]:
+def _absent(lowering: ViewLowering, side: RuleBody) -> list[logic.BodyItem]:
     """Return the items that make the columns of a side null, and its counts 1."""
     terms = [term for number in side.sources for term in lowering.used_columns(number)]
     counts = {each.name for each in side.counts}
     return [
-        Comparison("is", variable, ONE if variable.name in counts else NULL)
+        logic.Comparison("is", variable, ONE if variable.name in counts else NULL)
         for variable in side.visible(terms)
     ]
 
@@ -218,7 +195,7 @@ def _take_over(lowering: ViewLowering, body: RuleBody, side: RuleBody) -> None:
     terms = [term for number in side.sources for term in lowering.used_columns(number)]
     counts = {each.name for each in side.counts}
     body.padded |= {each.name for each in side.visible(terms)} - counts
-    body.padded |= {each.name for term in terms for each in variables_of(term)} - counts
+    body.padded |= {each.name for term in terms for each in logic.variables_of(term)} - counts
     body.padded |= {each.name for each in (*side.witnesses, *side.values)} - counts
     body.known.not_null |= counts
     body.counts += side.counts
@@ -227,7 +204,7 @@ def _take_over(lowering: ViewLowering, body: RuleBody, side: RuleBody) -> None:
     body.sources += side.sources
 
 
-def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
+def _add_left(lowering: ViewLowering, join: tree.JoinedSource, body: RuleBody) -> None:
     side = _side(lowering, join.right, body)
     matched = _matched(lowering, join.condition, body, side)
     items = [*side.items, *matched.items]
@@ -237,7 +214,7 @@ def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> Non
     known = body.known
     both = Dependencies([*known.rules, *side.known.rules, *matched.known.rules])
     determines_right = both.determines(left, witnesses)
-    padded = [Negation(test), *_absent(lowering, side)]
+    padded = [logic.Negation(test), *_absent(lowering, side)]
     body.choose([items, padded], lowering.cut, test=test)
     # Whether a row is padded depends on its left side only.
     for lefts, rights in (*side.known.rules, *matched.known.rules):
@@ -250,23 +227,23 @@ def _add_left(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> Non
     _take_over(lowering, body, side)
 
 
-def _add_full(lowering: ViewLowering, join: JoinedSource, body: RuleBody) -> None:
+def _add_full(lowering: ViewLowering, join: tree.JoinedSource, body: RuleBody) -> None:
     left = _side(lowering, join.left, body)
     right = _side(lowering, join.right, body)
     matched = _matched(lowering, join.condition, left, right)
     test_left = _test(lowering, left, [*right.items, *matched.items], join)
     test_right = _test(lowering, right, [*left.items, *matched.items], join)
-    alternatives: list[list[BodyItem]] = [
+    alternatives: list[list[logic.BodyItem]] = [
         [*left.items, *right.items, *matched.items],
-        [*left.items, Negation(test_left), *_absent(lowering, right)],
-        [*right.items, Negation(test_right), *_absent(lowering, left)],
+        [*left.items, logic.Negation(test_left), *_absent(lowering, right)],
+        [*right.items, logic.Negation(test_right), *_absent(lowering, left)],
     ]
     present = [side.known.not_null - {each.name for each in side.counts} for side in (left, right)]
     if not any(present) and not body.is_set:
         # Else two rows of nulls without a match, one of each side, become one.
         which = lowering.draft.variable("side", NUMBER)
         for number, items in enumerate(alternatives):
-            items.append(Comparison("is", which, Constant(number)))
+            items.append(logic.Comparison("is", which, logic.Constant(number)))
         body.witnesses.append(which)
         body.known.not_null.add(which.name)
     body.choose(alternatives, lowering.cut)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import Atom, Constant, Functor, Term, Variable
 from corollary.core.types import NUMBER, SYMBOL
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import (
     LoweredQuery,
@@ -25,59 +26,36 @@ from corollary.frontends.sql.lowering.context import (
 )
 from corollary.frontends.sql.lowering.joins import is_inlinable
 from corollary.frontends.sql.lowering.set_operations import open_branch
-from corollary.frontends.sql.query_tree import (
-    AggregateCall,
-    ColumnReference,
-    Exists,
-    Expression,
-    FunctionCall,
-    JoinedSource,
-    JoinKind,
-    Ordered,
-    Quantified,
-    Query,
-    RecursiveSource,
-    RecursiveTable,
-    Select,
-    SetOperation,
-    SetOperator,
-    Source,
-    SubquerySource,
-    TableSource,
-    WindowCall,
-    WithRecursive,
-    calls_in,
-    conjuncts,
-    constant_of,
-    walk,
-    without_order,
-)
 
 
-def references(node: object, names: Collection[str]) -> list[RecursiveSource]:
+def references(node: object, names: Collection[str]) -> list[tree.RecursiveSource]:
     """Return the references to recursive tables below a node."""
-    return [part for part in walk(node) if isinstance(part, RecursiveSource) and part.cte in names]
+    return [
+        part
+        for part in tree.walk(node)
+        if isinstance(part, tree.RecursiveSource) and part.cte in names
+    ]
 
 
-def check_uses(query: Query, names: Collection[str]) -> None:
+def check_uses(query: tree.Query, names: Collection[str]) -> None:
     """Refuse a use of a recursive table in which more rows could make other rows wrong."""
     match query:
-        case SetOperation(operator=operator, left=left, right=right):
-            if operator is SetOperator.EXCEPT:
+        case tree.SetOperation(operator=operator, left=left, right=right):
+            if operator is tree.SetOperator.EXCEPT:
                 _refuse(query, names, "inside `EXCEPT`")
             check_uses(left, names)
             check_uses(right, names)
-        case Ordered(query=inner, limit=limit, offset=offset):
+        case tree.Ordered(query=inner, limit=limit, offset=offset):
             if limit is not None or offset:
                 _refuse(inner, names, "below `LIMIT`")
             check_uses(inner, names)
-        case Select():
-            is_grouped = query.group_by is not None or calls_in(
-                (query.columns, query.having), AggregateCall
+        case tree.Select():
+            is_grouped = query.group_by is not None or tree.calls_in(
+                (query.columns, query.having), tree.AggregateCall
             )
             if is_grouped:
                 _refuse(query, names, "below an aggregate")
-            if calls_in(query.columns, WindowCall):
+            if tree.calls_in(query.columns, tree.WindowCall):
                 _refuse(query, names, "below a window function")
             for _, expression in query.columns:
                 _refuse(expression, names, "in a subquery of the select list")
@@ -88,14 +66,14 @@ def check_uses(query: Query, names: Collection[str]) -> None:
             _refuse(query, names, "inside another recursion")
 
 
-def _check_source(source: Source, names: Collection[str]) -> None:
+def _check_source(source: tree.Source, names: Collection[str]) -> None:
     match source:
-        case SubquerySource(query=query):
+        case tree.SubquerySource(query=query):
             check_uses(query, names)
-        case JoinedSource(kind=kind, left=left, right=right, condition=condition):
-            if kind is JoinKind.FULL:
+        case tree.JoinedSource(kind=kind, left=left, right=right, condition=condition):
+            if kind is tree.JoinKind.FULL:
                 _refuse(left, names, "on a side of `FULL JOIN`")
-            if kind in (JoinKind.FULL, JoinKind.LEFT, JoinKind.ANTI):
+            if kind in (tree.JoinKind.FULL, tree.JoinKind.LEFT, tree.JoinKind.ANTI):
                 _refuse(right, names, f"on the right side of `{kind.upper()} JOIN`")
                 _refuse(condition, names, "in the condition of an outer join")
             _check_source(left, names)
@@ -105,12 +83,12 @@ def _check_source(source: Source, names: Collection[str]) -> None:
             pass
 
 
-def _check_condition(condition: Expression | None, names: Collection[str]) -> None:
-    for part in conjuncts(condition):
+def _check_condition(condition: tree.Expression | None, names: Collection[str]) -> None:
+    for part in tree.conjuncts(condition):
         match part:
-            case Exists(query=query):
+            case tree.Exists(query=query):
                 check_uses(query, names)
-            case Quantified(query=query, is_all=False, left=left):
+            case tree.Quantified(query=query, is_all=False, left=left):
                 _refuse(left, names, "in a value that is compared")
                 check_uses(query, names)
             case _:
@@ -130,21 +108,23 @@ def _refuse(node: object, names: Collection[str], place: str) -> None:
 # --- rows of base and step -----------------------------------------------------------------------
 
 
-def rows_differ(table: RecursiveTable) -> frozenset[int] | None:
+def rows_differ(table: tree.RecursiveTable) -> frozenset[int] | None:
     """Return a key of a table whose base and step never give one row; None if they may.
 
     A column is a constant in the base and grows in each step; or the same columns are the key of a
     table whose rows cannot be in both: `up IS NULL` in the base, `up = r.id` in the step.
     """
     (base,), (step,) = table.bases, table.steps
-    if not isinstance(base, Select) or not isinstance(step, Select):
+    if not isinstance(base, tree.Select) or not isinstance(step, tree.Select):
         return None
     for (_, first), (_, then) in zip(base.columns, step.columns, strict=True):
-        start = constant_of(first)
+        start = tree.constant_of(first)
         if isinstance(start, int) and _grows(then, step, table.name):
             return frozenset(range(len(table.columns)))
-    for source in (part for part in walk(base.source) if isinstance(part, TableSource)):
-        for other in (part for part in walk(step.source) if isinstance(part, TableSource)):
+    for source in (part for part in tree.walk(base.source) if isinstance(part, tree.TableSource)):
+        for other in (
+            part for part in tree.walk(step.source) if isinstance(part, tree.TableSource)
+        ):
             if source.relation != other.relation or source.is_bag:
                 continue
             if not _contradict(base, source, step, other):
@@ -157,26 +137,30 @@ def rows_differ(table: RecursiveTable) -> frozenset[int] | None:
     return None
 
 
-def _grows(expression: Expression, step: Select, name: str) -> bool:
+def _grows(expression: tree.Expression, step: tree.Select, name: str) -> bool:
     """Whether a column is a column of the recursive table plus a positive number."""
     match expression:
-        case FunctionCall(functor="+", arguments=(one, other)):
+        case tree.FunctionCall(functor="+", arguments=(one, other)):
             pairs = ((one, other), (other, one))
             return any(
-                isinstance(number := constant_of(constant), int)
+                isinstance(number := tree.constant_of(constant), int)
                 and number > 0
-                and isinstance(column, ColumnReference)
+                and isinstance(column, tree.ColumnReference)
                 and column.source in {each.number for each in references(step, {name})}
                 for column, constant in pairs
             )
-        case FunctionCall(functor="to_integer", arguments=(inner, _)):
+        case tree.FunctionCall(functor="to_integer", arguments=(inner, _)):
             return _grows(inner, step, name)
         case _:
             return False
 
 
 def _place(
-    base: Select, step: Select, source: TableSource, other: TableSource, column: int
+    base: tree.Select,
+    step: tree.Select,
+    source: tree.TableSource,
+    other: tree.TableSource,
+    column: int,
 ) -> int | None:
     """Return the column of the result that is a column of a table in both branches."""
     for number, ((_, first), (_, then)) in enumerate(zip(base.columns, step.columns, strict=True)):
@@ -185,40 +169,42 @@ def _place(
     return None
 
 
-def _is_column(expression: Expression, source: TableSource, column: int) -> bool:
+def _is_column(expression: tree.Expression, source: tree.TableSource, column: int) -> bool:
     return (
-        isinstance(expression, ColumnReference)
+        isinstance(expression, tree.ColumnReference)
         and expression.source == source.number
         and expression.column == column
     )
 
 
-def _contradict(base: Select, source: TableSource, step: Select, other: TableSource) -> bool:
+def _contradict(
+    base: tree.Select, source: tree.TableSource, step: tree.Select, other: tree.TableSource
+) -> bool:
     """Whether a row of a table cannot fulfil the conditions of both branches."""
     nulls = {
         part.arguments[0].column
         for part in _conditions(base)
-        if isinstance(part, FunctionCall)
+        if isinstance(part, tree.FunctionCall)
         and part.functor == "is_null"
-        and isinstance(part.arguments[0], ColumnReference)
+        and isinstance(part.arguments[0], tree.ColumnReference)
         and part.arguments[0].source == source.number
     }
     return any(
-        isinstance(part, FunctionCall)
+        isinstance(part, tree.FunctionCall)
         and part.functor == "eq"
         and any(_is_column(side, other, column) for side in part.arguments for column in nulls)
         for part in _conditions(step)
     )
 
 
-def _conditions(select: Select) -> list[Expression]:
+def _conditions(select: tree.Select) -> list[tree.Expression]:
     """Return the conjuncts of `WHERE` and of inner joins."""
-    found = list(conjuncts(select.where))
-    sources: list[Source | None] = [select.source]
+    found = list(tree.conjuncts(select.where))
+    sources: list[tree.Source | None] = [select.source]
     while sources:
         source = sources.pop()
-        if isinstance(source, JoinedSource) and source.kind is JoinKind.INNER:
-            found += conjuncts(source.condition)
+        if isinstance(source, tree.JoinedSource) and source.kind is tree.JoinKind.INNER:
+            found += tree.conjuncts(source.condition)
             sources += [source.left, source.right]
     return found
 
@@ -226,7 +212,7 @@ def _conditions(select: Select) -> list[Expression]:
 # --- relations of recursive tables ---------------------------------------------------------------
 
 
-def add_recursive(lowering: ViewLowering, source: RecursiveSource, body: RuleBody) -> None:
+def add_recursive(lowering: ViewLowering, source: tree.RecursiveSource, body: RuleBody) -> None:
     """Add a literal of a recursive table to a body."""
     found = lowering.recursive[source.cte]
     draft = lowering.draft
@@ -255,12 +241,12 @@ def add_recursive(lowering: ViewLowering, source: RecursiveSource, body: RuleBod
 
 
 def define_recursive(
-    lowering: ViewLowering, query: WithRecursive, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, query: tree.WithRecursive, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of recursive tables, and of the query that reads them."""
-    inner = without_order(query.query)
+    inner = tree.without_order(query.query)
     # Nobody counts derivations if the query that reads them only asks which rows there are.
-    is_set = isinstance(inner, Select) and (
+    is_set = isinstance(inner, tree.Select) and (
         (body.is_set or inner.is_distinct) and is_inlinable(replace(inner, is_distinct=False))
     )
     # `WITH RECURSIVE r … SELECT * FROM r`: the view is the recursive relation itself.
@@ -272,7 +258,7 @@ def define_recursive(
                 check_uses(step, names)
         tables = [_relation_of(lowering, table) for table in circle]
         if is_view:
-            tables[0].relation, tables[0].storage = relation, storage
+            tables[0].relation = relation
             tables[0].names = [each.name for each in query.columns]
         readers = [
             branch
@@ -281,16 +267,16 @@ def define_recursive(
             for branch in (*table.bases, *table.steps)
             if references(branch, names)
         ]
-        is_read_as_set = is_set and all(is_inlinable(without_order(each)) for each in readers)
+        is_read_as_set = is_set and all(is_inlinable(tree.without_order(each)) for each in readers)
         _open_tables(lowering, tables, names, is_set=is_read_as_set)
         _emit(lowering, tables, names)
         if is_view and not tables[0].has_way:
             types = tuple(tables[0].types)
             return LoweredQuery(relation, (), tuple(tables[0].names), types, False, tables[0].keys)
-    return lowering.define(inner, relation, body, storage=storage)
+    return lowering.define(inner, relation, body)
 
 
-def _circles(tables: Sequence[RecursiveTable]) -> list[list[RecursiveTable]]:
+def _circles(tables: Sequence[tree.RecursiveTable]) -> list[list[tree.RecursiveTable]]:
     """Return the tables that depend on each other together, after those that they read."""
     by_name = {table.name: table for table in tables}
     reads = {
@@ -302,26 +288,25 @@ def _circles(tables: Sequence[RecursiveTable]) -> list[list[RecursiveTable]]:
     ]
 
 
-def _relation_of(lowering: ViewLowering, table: RecursiveTable) -> RecursiveRelation:
+def _relation_of(lowering: ViewLowering, table: tree.RecursiveTable) -> RecursiveRelation:
     """Return the relation of a recursive table, if it is a set."""
     types = [each.type.with_null(nullable=False) for each in table.columns]
     name = lowering.draft.relation(_shown(table), is_numbered=False)
     columns = [each.name for each in table.columns]
     keys = (frozenset(range(len(types))),)
-    storage = "stored" if lowering.draft.is_materialized else "virtual"
-    return RecursiveRelation(table, name, columns, types, keys, storage=storage)
+    return RecursiveRelation(table, name, columns, types, keys)
 
 
-def _is_renaming(query: WithRecursive, inner: Query) -> bool:
+def _is_renaming(query: tree.WithRecursive, inner: tree.Query) -> bool:
     """Whether the query around only lists the columns of its recursive table."""
-    if len(query.tables) != 1 or not isinstance(inner, Select) or inner.where is not None:
+    if len(query.tables) != 1 or not isinstance(inner, tree.Select) or inner.where is not None:
         return False
-    if not isinstance(inner.source, RecursiveSource):
+    if not isinstance(inner.source, tree.RecursiveSource):
         return False
     if not is_inlinable(replace(inner, is_distinct=False)):
         return False
     shown = [
-        each.column if isinstance(each, ColumnReference) and not each.depth else None
+        each.column if isinstance(each, tree.ColumnReference) and not each.depth else None
         for _, each in inner.columns
     ]
     return shown == list(range(len(query.tables[0].columns)))
@@ -346,7 +331,7 @@ def _open_tables(
             is_linear = len(tables) == 1 and len(found) == 1
             if not (
                 is_linear
-                and is_inlinable(without_order(step))
+                and is_inlinable(tree.without_order(step))
                 and _is_read_once(lowering, step, names)
             ):
                 raise refuse(
@@ -361,20 +346,19 @@ def _open_tables(
     relation.relation = lowering.draft.relation("ways", is_numbered=False, of=inside)
     relation.has_way, relation.keys = True, ()
     relation.names = [each.name for each in relation.table.columns]
-    relation.storage = "stored" if lowering.draft.is_materialized else "virtual"
     _open_branches(lowering, made, names, is_set=False)
 
 
-def _is_read_once(lowering: ViewLowering, step: Query, names: set[str]) -> bool:
+def _is_read_once(lowering: ViewLowering, step: tree.Query, names: set[str]) -> bool:
     """Whether the recursive table is in the body of a step, not in a relation that others share."""
     return not any(
         part.cte is not None and lowering.readers[part.cte] > 1 and references(part.query, names)
-        for part in walk(step)
-        if isinstance(part, SubquerySource)
+        for part in tree.walk(step)
+        if isinstance(part, tree.SubquerySource)
     )
 
 
-def _shown(table: RecursiveTable) -> str:
+def _shown(table: tree.RecursiveTable) -> str:
     return table.name.rsplit(".", 1)[-1] or "r"
 
 
@@ -423,7 +407,7 @@ def _open_branches(
             relation.branches = [
                 open_branch(
                     lowering,
-                    without_order(branch),
+                    tree.without_order(branch),
                     RuleBody(lowering.draft, is_set=is_set),
                     stays_open=bool(references(branch, names)),
                 )
@@ -448,7 +432,7 @@ def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation], names:
     draft = lowering.draft
     for relation in relations:
         span = relation.table.span
-        draft.declare(relation.relation, relation.columns, storage=relation.storage, span=span)
+        draft.declare(relation.relation, relation.columns, storage=draft.storage, span=span)
     for relation in relations:
         bases = len(relation.table.bases)
         for number, branch in enumerate(relation.branches):
@@ -462,7 +446,7 @@ def _emit(lowering: ViewLowering, relations: Sequence[RecursiveRelation], names:
 
 
 def _way(
-    lowering: ViewLowering, branch: OpenBranch, number: int, own: Sequence[RecursiveSource]
+    lowering: ViewLowering, branch: OpenBranch, number: int, own: Sequence[tree.RecursiveSource]
 ) -> Term:
     """Return the text that tells a derivation apart from others of the same row.
 

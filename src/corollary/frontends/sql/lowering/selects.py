@@ -12,54 +12,33 @@ from typing import Any
 from corollary.core.logic import Comparison, Constant, Term, Variable, WindowFunction
 from corollary.core.types import NUMBER
 from corollary.errors import Diagnostic, Severity
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.blocks import ResultColumn, emit_block
 from corollary.frontends.sql.lowering.bodies import RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering, refuse
 from corollary.frontends.sql.lowering.grouping import (
     Groups,
-    group_storage,
     is_null_without_rows,
 )
 from corollary.frontends.sql.lowering.windows import WindowedRows, add_windows
-from corollary.frontends.sql.query_tree import (
-    AggregateCall,
-    ColumnReference,
-    ConstantValue,
-    Exists,
-    Expression,
-    FunctionCall,
-    Ordered,
-    Quantified,
-    Query,
-    ScalarSubquery,
-    Select,
-    SetOperation,
-    SetOperator,
-    WindowCall,
-    calls_in,
-    has_subquery,
-    map_references,
-    output_columns,
-    without_order,
-)
 
 
-def is_grouped(select: Select) -> bool:
+def is_grouped(select: tree.Select) -> bool:
     """Whether the rows of a block are groups."""
     return select.group_by is not None or bool(
-        calls_in((select.columns, select.having), AggregateCall)
+        tree.calls_in((select.columns, select.having), tree.AggregateCall)
     )
 
 
 def define_select(
-    lowering: ViewLowering, select: Select, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, select: tree.Select, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of a block."""
-    has_windows = bool(calls_in(select.columns, WindowCall))
+    has_windows = bool(tree.calls_in(select.columns, tree.WindowCall))
     is_set = body.is_set or select.is_distinct
     body.is_set = is_set and not has_windows  # a window sees each copy of a row
     if is_grouped(select):
-        storage = group_storage(lowering) if storage == "virtual" else storage
+        lowering.draft.kept.add(relation)
         body = _grouped_body(lowering, select, relation, body)
         lowering.add_condition(select.having, body)
     else:
@@ -71,10 +50,12 @@ def define_select(
         ResultColumn(column.name, lowering.term(expression, body), column.type)
         for column, expression in select.columns
     ]
-    return emit_block(lowering, relation, body, columns, storage=storage, span=select.span)
+    return emit_block(lowering, relation, body, columns)
 
 
-def _make_groups(lowering: ViewLowering, select: Select, relation: str, rows: RuleBody) -> Groups:
+def _make_groups(
+    lowering: ViewLowering, select: tree.Select, relation: str, rows: RuleBody
+) -> Groups:
     """Return the groups of a block, with the totals of all its aggregates."""
     lowering.open_select(select, rows)
     keys = [
@@ -82,22 +63,22 @@ def _make_groups(lowering: ViewLowering, select: Select, relation: str, rows: Ru
         for key in select.group_by or ()
     ]
     groups = Groups(lowering, relation, rows, keys)
-    for call in calls_in((select.columns, select.having), AggregateCall):
-        assert isinstance(call, AggregateCall)
+    for call in tree.calls_in((select.columns, select.having), tree.AggregateCall):
+        assert isinstance(call, tree.AggregateCall)
         groups.add(call)
     return groups
 
 
-def _name(lowering: ViewLowering, expression: Expression) -> str:
+def _name(lowering: ViewLowering, expression: tree.Expression) -> str:
     """Return a name for a key."""
-    if isinstance(expression, ColumnReference):
+    if isinstance(expression, tree.ColumnReference):
         term = lowering.columns[expression.source][expression.column]
         return lowering.draft.hint(term) if isinstance(term, Variable) else "key"
     return "key"
 
 
 def _grouped_body(
-    lowering: ViewLowering, select: Select, relation: str, body: RuleBody
+    lowering: ViewLowering, select: tree.Select, relation: str, body: RuleBody
 ) -> RuleBody:
     """Return a body whose rows are the groups of a block."""
     rows = body.empty_copy(is_set=False)
@@ -105,10 +86,10 @@ def _grouped_body(
     body.terms.update(groups.terms)
     for key, variable in zip(select.group_by or (), groups.variables, strict=True):
         body.terms[key] = variable
-        if isinstance(key, ColumnReference):
+        if isinstance(key, tree.ColumnReference):
             lowering.columns[key.source][key.column] = variable
-    is_read_again = bool(calls_in(select.columns, WindowCall)) or any(
-        has_subquery(each) for each in (select.having, *(each for _, each in select.columns))
+    is_read_again = bool(tree.calls_in(select.columns, tree.WindowCall)) or any(
+        tree.has_subquery(each) for each in (select.having, *(each for _, each in select.columns))
     )
     if not groups.keys:
         body.choose(groups.alternatives(groups.to_relation()), lowering.cut)
@@ -122,23 +103,23 @@ def _grouped_body(
     return body
 
 
-def _shows_keys(select: Select) -> bool:
+def _shows_keys(select: tree.Select) -> bool:
     """Whether all keys are columns of the result, so that its rows are the groups."""
     shown = [expression for _, expression in select.columns]
     return all(key in shown for key in select.group_by or ())
 
 
 def single_row(
-    lowering: ViewLowering, query: Query, body: RuleBody, *, drops_null: bool
+    lowering: ViewLowering, query: tree.Query, body: RuleBody, *, drops_null: bool
 ) -> Term | None:
     """Return the value of a block that is one group, and so has always one row."""
     if (
-        not isinstance(query, Select)
+        not isinstance(query, tree.Select)
         or query.group_by
         or query.grouping_sets is not None
         or query.having is not None
-        or not calls_in(query.columns, AggregateCall)
-        or calls_in(query.columns, WindowCall)
+        or not tree.calls_in(query.columns, tree.AggregateCall)
+        or tree.calls_in(query.columns, tree.WindowCall)
         or len(query.columns) != 1
     ):
         return None
@@ -158,51 +139,57 @@ def single_row(
 # --- grouping sets -------------------------------------------------------------------------------
 
 
-def expand_grouping_sets(select: Select) -> Query:
+def expand_grouping_sets(select: tree.Select) -> tree.Query:
     """Return the union of the groupings of a block."""
     assert select.grouping_sets is not None
     keys = select.group_by or ()
-    parts: list[Query] = [_grouping(select, keys, chosen) for chosen in select.grouping_sets]
-    columns = output_columns(select)
+    parts: list[tree.Query] = [_grouping(select, keys, chosen) for chosen in select.grouping_sets]
+    columns = tree.output_columns(select)
 
-    def join(left: Query, right: Query) -> Query:
-        return SetOperation(SetOperator.UNION, True, left, right, columns, select.span)
+    def join(left: tree.Query, right: tree.Query) -> tree.Query:
+        return tree.SetOperation(tree.SetOperator.UNION, True, left, right, columns, select.span)
 
     union = reduce(join, parts)
-    if select.is_distinct and isinstance(union, SetOperation):
+    if select.is_distinct and isinstance(union, tree.SetOperation):
         return replace(union, is_all=False)
     return union
 
 
-def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[int]) -> Select:
+def _grouping(
+    select: tree.Select, keys: tuple[tree.Expression, ...], chosen: frozenset[int]
+) -> tree.Select:
     """Return a block with one of its groupings."""
     missing = {key for number, key in enumerate(keys) if number not in chosen}
     present = {*keys} - missing
-    columns = {(key.source, key.column) for key in missing if isinstance(key, ColumnReference)}
+    columns = {(key.source, key.column) for key in missing if isinstance(key, tree.ColumnReference)}
 
-    def without_key(reference: ColumnReference, _: int) -> Expression:
+    def without_key(reference: tree.ColumnReference, _: int) -> tree.Expression:
         """Return null for a key that is missing, in a query inside this one."""
         if (reference.source, reference.column) not in columns:
             return reference
-        return ConstantValue(None, reference.type.with_null(nullable=True), reference.span)
+        return tree.ConstantValue(None, reference.type.with_null(nullable=True), reference.span)
 
     def change(expression: Any) -> Any:
         if isinstance(expression, tuple):
             return tuple(change(each) for each in expression)
-        if isinstance(expression, FunctionCall) and expression.functor == "grouping":
-            return ConstantValue(int(expression.arguments[0] in missing), NUMBER, expression.span)
-        if isinstance(expression, AggregateCall):
+        if isinstance(expression, tree.FunctionCall) and expression.functor == "grouping":
+            return tree.ConstantValue(
+                int(expression.arguments[0] in missing), NUMBER, expression.span
+            )
+        if isinstance(expression, tree.AggregateCall):
             return expression
         if hasattr(expression, "type") and expression in present:  # with missing keys in it, too
             return expression
         if hasattr(expression, "type") and expression in missing:
-            return ConstantValue(None, expression.type.with_null(nullable=True), expression.span)
-        if isinstance(expression, FunctionCall):
+            return tree.ConstantValue(
+                None, expression.type.with_null(nullable=True), expression.span
+            )
+        if isinstance(expression, tree.FunctionCall):
             return replace(expression, arguments=change(expression.arguments))
-        if isinstance(expression, Quantified):
+        if isinstance(expression, tree.Quantified):
             expression = replace(expression, left=change(expression.left))
-        if isinstance(expression, ScalarSubquery | Exists | Quantified):
-            return replace(expression, query=map_references(expression.query, without_key))
+        if isinstance(expression, tree.ScalarSubquery | tree.Exists | tree.Quantified):
+            return replace(expression, query=tree.map_references(expression.query, without_key))
         return expression
 
     return replace(
@@ -218,7 +205,7 @@ def _grouping(select: Select, keys: tuple[Expression, ...], chosen: frozenset[in
 
 
 def define_ordered(
-    lowering: ViewLowering, ordered: Ordered, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, ordered: tree.Ordered, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of the first rows of a query."""
     draft = lowering.draft
@@ -233,7 +220,7 @@ def define_ordered(
                     severity=Severity.WARNING,
                 )
             )
-        return lowering.define(without_order(ordered), relation, body, storage=storage)
+        return lowering.define(tree.without_order(ordered), relation, body)
     if not ordered.order:
         raise refuse(
             "C1341",
@@ -241,8 +228,7 @@ def define_ordered(
             ordered.span,
             "add `ORDER BY`, or leave `LIMIT` out",
         )
-    storage_of_rows = group_storage(lowering)  # arranged in their order
-    inner = lowering.lower_part(ordered.query, body, is_set=False, storage=storage_of_rows)
+    inner = lowering.lower_part(ordered.query, body, is_set=False, is_kept=True)  # in their order
     rows = body.empty_copy(is_set=body.is_set)
     this = lowering.read(inner, rows)
     shown = [
@@ -258,4 +244,4 @@ def define_ordered(
         rows.items.append(Comparison("<=", number, end))
     if ordered.offset:
         rows.items.append(Comparison(">", number, Constant(ordered.offset)))
-    return emit_block(lowering, relation, rows, shown, storage=storage, span=ordered.span)
+    return emit_block(lowering, relation, rows, shown)

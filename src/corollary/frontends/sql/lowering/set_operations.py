@@ -11,20 +11,10 @@ Branches that are sets, each with another constant in some column, are a set tog
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from corollary.core.logic import (
-    Atom,
-    BodyItem,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.blocks import (
     EachRow,
     ResultColumn,
@@ -37,44 +27,31 @@ from corollary.frontends.sql.lowering.blocks import (
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, OpenBranch, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
-from corollary.frontends.sql.query_tree import (
-    ConstantRows,
-    Query,
-    QueryColumn,
-    Select,
-    SetOperation,
-    SetOperator,
-    Values,
-    constant_of,
-    without_order,
-)
 
 
 def define_set_operation(
     lowering: ViewLowering,
-    operation: SetOperation,
+    operation: tree.SetOperation,
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     """Make the rules of a set operation."""
     if not operation.is_all:
         body.is_set = True
-    if operation.operator is SetOperator.UNION:
+    if operation.operator is tree.SetOperator.UNION:
         branches = list(_branches(operation, is_set=body.is_set))
-        return _define_union(lowering, operation, branches, relation, body, storage=storage)
-    return _define_difference(lowering, operation, relation, body, storage=storage)
+        return _define_union(lowering, operation, branches, relation, body)
+    return _define_difference(lowering, operation, relation, body)
 
 
-def _branches(query: Query, *, is_set: bool) -> Iterator[Query]:
+def _branches(query: tree.Query, *, is_set: bool) -> Iterator[tree.Query]:
     """Yield the branches of unions inside each other, which are one."""
     pending = [query]
     while pending:  # a chain of thousands is nested as deeply on its left
-        part = without_order(pending.pop())
+        part = tree.without_order(pending.pop())
         if (
-            isinstance(part, SetOperation)
-            and part.operator is SetOperator.UNION
+            isinstance(part, tree.SetOperation)
+            and part.operator is tree.SetOperator.UNION
             # A UNION below a UNION ALL takes copies away first, which matters if they are counted.
             and (part.is_all or is_set)
         ):
@@ -84,7 +61,7 @@ def _branches(query: Query, *, is_set: bool) -> Iterator[Query]:
 
 
 def _columns(
-    columns: Sequence[QueryColumn], parts: Sequence[LoweredQuery]
+    columns: Sequence[tree.QueryColumn], parts: Sequence[LoweredQuery]
 ) -> list[tuple[str, Type]]:
     """Return the columns of a result; one may be null if it may be in some part."""
     return [
@@ -99,7 +76,7 @@ def _row(lowering: ViewLowering, columns: Sequence[tuple[str, Type]]) -> list[Re
 
 
 def open_branch(
-    lowering: ViewLowering, query: Query, body: RuleBody, *, stays_open: bool = False
+    lowering: ViewLowering, query: tree.Query, body: RuleBody, *, stays_open: bool = False
 ) -> OpenBranch:
     """Return the rows of a branch of a union: those of its own body, or of a relation.
 
@@ -113,7 +90,7 @@ def open_branch(
     if not is_inlinable(query):
         part = lowering.lower_part(query, body, is_set=body.is_set)
         return OpenBranch(query, inside, list(lowering.read(part, inside)), part.keys)
-    assert isinstance(query, Select)
+    assert isinstance(query, tree.Select)
     lowering.open_select(query, inside)
     columns = [
         ResultColumn(column.name, lowering.term(expression, inside), column.type)
@@ -123,7 +100,8 @@ def open_branch(
     # Without a key, rows of the body may be equal: they are counted in a relation of their own.
     if body.is_set or keys or stays_open:
         return OpenBranch(query, inside, [each.term for each in columns], keys)
-    part = emit_block(lowering, lowering.draft.relation("q"), inside, columns, span=query.span)
+    with lowering.draft.placed(query.span):
+        part = emit_block(lowering, lowering.draft.relation("q"), inside, columns)
     outside = body.empty_copy(is_set=False)
     return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
@@ -133,12 +111,10 @@ def open_branch(
 
 def _define_union(
     lowering: ViewLowering,
-    operation: SetOperation,
-    branches: Sequence[Query],
+    operation: tree.SetOperation,
+    branches: Sequence[tree.Query],
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     parts = [open_branch(lowering, each, body) for each in branches]
     keys: list[frozenset[int]] | None = None
@@ -146,7 +122,7 @@ def _define_union(
     if mark is not None and all(part.keys for part in parts):
         keys = _common_keys([part.keys for part in parts], mark)
     union = _Union(operation, parts, keys, "branch", has_count=True)
-    return _emit_union(lowering, union, relation, body, storage=storage)
+    return _emit_union(lowering, union, relation, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +136,7 @@ class _Union:
         has_count: whether a row may have copies.
     """
 
-    query: SetOperation | Values
+    query: tree.SetOperation | tree.Values
     parts: Sequence[OpenBranch]
     keys: list[frozenset[int]] | None
     label: str
@@ -168,10 +144,10 @@ class _Union:
 
 
 def _emit_union(
-    lowering: ViewLowering, union: _Union, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, union: _Union, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make a rule for each body of a union."""
-    draft, outer, span = lowering.draft, body.outer, union.query.span
+    draft, outer = lowering.draft, body.outer
     columns = [
         (
             column.name,
@@ -182,7 +158,7 @@ def _emit_union(
     typed = _row(lowering, columns)
     is_set = body.is_set or union.keys is not None
     if is_set:
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=span)
+        name = declare_result(draft, relation, outer, typed)
     else:
         name = draft.relation("each", is_numbered=False, of=relation)
         types = [(variable.name, variable.type or NUMBER) for variable in outer]
@@ -190,29 +166,29 @@ def _emit_union(
         draft.declare(name, [*types, *columns, (union.label, NUMBER), *counts])
     for number, part in enumerate(union.parts, 1):
         # Equal rows of two branches are two: the number of the branch tells them apart.
-        hidden: list[Term] = []
+        hidden: list[logic.Term] = []
         if not is_set:
-            hidden.append(Constant(number))
+            hidden.append(logic.Constant(number))
             hidden += [part.body.count_term() or ONE] if union.has_count else []
         row = [*outer, *part.row, *hidden]
         draft.add(name, row, part.body.closed_items(), part.query.span)
     if is_set:
         return lowered(name, outer, typed, union.keys or [frozenset(range(len(columns)))])
     rows = EachRow(name, outer, len(columns), 1, union.has_count)
-    return sum_up(draft, relation, rows, outer, typed, storage=storage, span=span)
+    return sum_up(draft, relation, rows, outer, typed)
 
 
-def _different_constants(branches: Sequence[Query]) -> int | None:
+def _different_constants(branches: Sequence[tree.Query]) -> int | None:
     """Return the number of a column that has another constant in each branch."""
-    if not all(isinstance(each, Select) for each in branches):
+    if not all(isinstance(each, tree.Select) for each in branches):
         return None
     lists = [
         [expression for _, expression in each.columns]
         for each in branches
-        if isinstance(each, Select)
+        if isinstance(each, tree.Select)
     ]
     for number, terms in enumerate(zip(*lists, strict=True)):
-        values = [constant_of(term) for term in terms]
+        values = [tree.constant_of(term) for term in terms]
         if None not in values and len({(type(each), each) for each in values}) == len(values):
             return number
     return None
@@ -232,14 +208,12 @@ def _common_keys(parts: Sequence[Sequence[frozenset[int]]], mark: int) -> list[f
 
 def _define_difference(
     lowering: ViewLowering,
-    operation: SetOperation,
+    operation: tree.SetOperation,
     relation: str,
     body: RuleBody,
-    *,
-    storage: str,
 ) -> LoweredQuery:
     draft, outer = lowering.draft, body.outer
-    is_intersection = operation.operator is SetOperator.INTERSECT
+    is_intersection = operation.operator is tree.SetOperator.INTERSECT
     counts_copies = operation.is_all and not body.is_set
     left = lowering.lower_part(operation.left, body, is_set=not counts_copies)
     # Of a row that is there once, one copy on the right takes all, or keeps all.
@@ -252,12 +226,12 @@ def _define_difference(
     typed = _row(lowering, columns)
     is_bag = counts_copies and left.is_bag and (right.is_bag or not is_intersection)
     count = inside.count_term()
-    head: list[Term] = [*outer, *row]
+    head: list[logic.Term] = [*outer, *row]
     if not is_bag:
         match = right.atom(tuple(row))
-        inside.items.append(match if is_intersection else Negation(match))
-        name = declare_result(draft, relation, outer, typed, storage=storage, span=operation.span)
-        draft.add(name, head, inside.closed_items(), operation.span)
+        inside.items.append(match if is_intersection else logic.Negation(match))
+        name = declare_result(draft, relation, outer, typed)
+        draft.add(name, head, inside.closed_items())
         keys = (*left.keys, *(right.keys if is_intersection else ()))
         # The left side may have a row more than once, and the right side decides that it is one.
         if left.is_bag and is_intersection:
@@ -265,33 +239,34 @@ def _define_difference(
         found = tuple(dict.fromkeys(keys)) or (frozenset(range(len(columns))),)
         return lowered(name, outer, typed, found)
     assert count is not None
-    other: Variable | Constant = ONE
+    other: logic.Variable | logic.Constant = ONE
     if right.is_bag:
         other = draft.variable("k", NUMBER)
     match = right.atom(tuple(row), other if right.is_bag else None)
     result = draft.variable("n", NUMBER)
     if is_intersection:
-        items: list[BodyItem] = [match, Comparison("=", result, Functor("min", (count, other)))]
+        items: list[logic.BodyItem] = [
+            match,
+            logic.Comparison("=", result, logic.Functor("min", (count, other))),
+        ]
     else:
         # A row that the right side lacks has no count there to subtract.
-        absent = Negation(right.atom(tuple(row), Wildcard()))
+        absent = logic.Negation(right.atom(tuple(row), logic.Wildcard()))
         items = [
-            Disjunction(
+            logic.Disjunction(
                 (
-                    (absent, Comparison("=", result, count)),
+                    (absent, logic.Comparison("=", result, count)),
                     (
                         match,
-                        Comparison(">", count, other),
-                        Comparison("=", result, Functor("-", (count, other))),
+                        logic.Comparison(">", count, other),
+                        logic.Comparison("=", result, logic.Functor("-", (count, other))),
                     ),
                 )
             )
         ]
     inside.items += items
-    name = declare_result(
-        draft, relation, outer, typed, storage=storage, has_count=True, span=operation.span
-    )
-    draft.add(name, [*head, result], inside.closed_items(), operation.span)
+    name = declare_result(draft, relation, outer, typed, has_count=True)
+    draft.add(name, [*head, result], inside.closed_items())
     return lowered(name, outer, typed, (), is_bag=True)
 
 
@@ -299,15 +274,15 @@ def _define_difference(
 
 
 def define_values(
-    lowering: ViewLowering, values: Values, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, values: tree.Values, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make the rules of `VALUES`."""
     parts = []
     for row in values.rows:
         inside = body.empty_copy(is_set=body.is_set)
         parts.append(OpenBranch(values, inside, [lowering.term(each, inside) for each in row], ()))
-    constants = {tuple(map(constant_of, row)) for row in values.rows}
-    is_known = all(constant_of(each) is not None for row in values.rows for each in row)
+    constants = {tuple(map(tree.constant_of, row)) for row in values.rows}
+    is_known = all(tree.constant_of(each) is not None for row in values.rows for each in row)
     keys: list[frozenset[int]] | None = None
     if len(parts) == 1:
         keys = [frozenset()]
@@ -315,11 +290,11 @@ def define_values(
     elif is_known and len(constants) == len(parts):
         keys = [frozenset(range(len(values.columns)))]
     union = _Union(values, parts, keys, "row", has_count=False)
-    return _emit_union(lowering, union, relation, body, storage=storage)
+    return _emit_union(lowering, union, relation, body)
 
 
 def define_rows(
-    lowering: ViewLowering, rows: ConstantRows, relation: str, body: RuleBody, *, storage: str
+    lowering: ViewLowering, rows: tree.ConstantRows, relation: str, body: RuleBody
 ) -> LoweredQuery:
     """Make one rule that reads a relation of given rows, which are data and not rules."""
     draft, outer = lowering.draft, body.outer
@@ -338,10 +313,8 @@ def define_rows(
     )
     inside = body.empty_copy(is_set=body.is_set)
     terms = [each.term for each in typed] + [draft.variable(*each) for each in counts]
-    inside.items.append(Atom(given, tuple(terms)))
-    name = declare_result(
-        draft, relation, outer, typed, storage=storage, has_count=has_count, span=rows.span
-    )
-    draft.add(name, [*outer, *terms], inside.closed_items(), rows.span)
+    inside.items.append(logic.Atom(given, tuple(terms)))
+    name = declare_result(draft, relation, outer, typed, has_count=has_count)
+    draft.add(name, [*outer, *terms], inside.closed_items())
     keys = [] if has_count else [frozenset(range(len(columns)))]
     return lowered(name, outer, typed, keys, is_bag=has_count)

@@ -23,25 +23,11 @@ from corollary.core.logic import (
     Wildcard,
 )
 from corollary.core.types import BOOL, NUMBER, Kind, Type
-from corollary.frontends.sql.lowering.bodies import (
-    FALSE,
-    NULL,
-    ONE,
-    TRUE,
-    RuleBody,
-)
+from corollary.frontends.sql import query_tree as tree
+from corollary.frontends.sql.lowering.bodies import FALSE, NULL, ONE, TRUE, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, ViewLowering
 from corollary.frontends.sql.lowering.draft import names_of
-from corollary.frontends.sql.query_tree import (
-    Exists,
-    Ordered,
-    Quantified,
-    Query,
-    ScalarSubquery,
-    Select,
-    output_columns,
-    without_order,
-)
+from corollary.frontends.sql.lowering.selects import single_row
 
 MANY_ROWS = "a subquery in place of a value has more than one row"
 
@@ -54,15 +40,15 @@ def negated(item: Atom | Truth) -> Negation | Truth:
 # --- EXISTS --------------------------------------------------------------------------------------
 
 
-def existence(lowering: ViewLowering, exists: Exists, body: RuleBody) -> Atom | Truth:
+def existence(lowering: ViewLowering, exists: tree.Exists, body: RuleBody) -> Atom | Truth:
     """Return the literal that says that a query has a row."""
     query = exists.query
     # An order, and a limit of one row or more, leave no row only where there was none.
-    while isinstance(query, Ordered) and not query.offset:
+    while isinstance(query, tree.Ordered) and not query.offset:
         if query.limit == 0:
             return Truth(value=False)
         query = query.query
-    if isinstance(query, Select) and _is_plain(query):
+    if isinstance(query, tree.Select) and _is_plain(query):
         # Its columns are not asked for, so that they are not computed.
         inner = lowering.inner_body(query, body, is_set=True)
         lowering.open_select(query, inner)
@@ -71,7 +57,7 @@ def existence(lowering: ViewLowering, exists: Exists, body: RuleBody) -> Atom | 
     return _projection(lowering, lowered)
 
 
-def _is_plain(select: Select) -> bool:
+def _is_plain(select: tree.Select) -> bool:
     return select.group_by is None and select.grouping_sets is None and select.having is None
 
 
@@ -79,8 +65,8 @@ def _projection(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     """Return a literal that says that a query has a row, which holds once."""
     name = lowering.draft.relation("some")
     draft = lowering.draft
-    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in lowered.outer])
-    lowering.draft.add(name, lowered.outer, [lowered.some()])
+    draft.declare(name, draft.columns_of(lowered.outer))
+    draft.add(name, lowered.outer, [lowered.some()])
     return Atom(name, lowered.outer)
 
 
@@ -90,7 +76,7 @@ def _projection(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
 class _Comparison:
     """`x < ANY Q`: the relation of the query, and the terms that are compared with its columns."""
 
-    def __init__(self, lowering: ViewLowering, quantified: Quantified, body: RuleBody) -> None:
+    def __init__(self, lowering: ViewLowering, quantified: tree.Quantified, body: RuleBody) -> None:
         self.lowering, self.body, self.quantified = lowering, body, quantified
         comparison = quantified.comparison
         # `x < ALL Q` is true if `x >= y` is false for every row: neither true nor unknown.
@@ -102,7 +88,7 @@ class _Comparison:
                 # It is compared in several rules, and computed once.
                 term = body.bind("value", term, expression.type)
             self.left.append(term)
-        self.lowered = lowering.lower(without_order(quantified.query), body, is_set=True)
+        self.lowered = lowering.lower(tree.without_order(quantified.query), body, is_set=True)
         self._tests: dict[bool, Atom] = {}
 
     @property
@@ -194,7 +180,7 @@ class _Comparison:
 
 
 def add_quantified(
-    lowering: ViewLowering, quantified: Quantified, body: RuleBody, *, is_true: bool
+    lowering: ViewLowering, quantified: tree.Quantified, body: RuleBody, *, is_true: bool
 ) -> None:
     """Add that a comparison with a query is true, or that it is false."""
     compared = _Comparison(lowering, quantified, body)
@@ -214,9 +200,11 @@ def _fails(compared: _Comparison) -> Negation:
     return Negation(compared.some(or_unknown=True))
 
 
-def truth_value(lowering: ViewLowering, condition: Exists | Quantified, body: RuleBody) -> Variable:
+def truth_value(
+    lowering: ViewLowering, condition: tree.Exists | tree.Quantified, body: RuleBody
+) -> Variable:
     """Return a variable that is true, false or null, as a condition with a query is."""
-    if isinstance(condition, Exists):
+    if isinstance(condition, tree.Exists):
         test = existence(lowering, condition, body)
         result = lowering.draft.variable("found", BOOL)
         body.known.not_null.add(result.name)
@@ -257,15 +245,15 @@ def truth_value(lowering: ViewLowering, condition: Exists | Quantified, body: Ru
 
 
 def scalar_value(
-    lowering: ViewLowering, subquery: ScalarSubquery, body: RuleBody, *, drops_null: bool
+    lowering: ViewLowering, subquery: tree.ScalarSubquery, body: RuleBody, *, drops_null: bool
 ) -> Term:
     """Return the value of a query with at most one row; it is null if there is none."""
-    query: Query = without_order(subquery.query)
-    single = lowering.single_row(query, body, drops_null=drops_null)
+    query: tree.Query = tree.without_order(subquery.query)
+    single = single_row(lowering, query, body, drops_null=drops_null)
     if single is not None:
         return single
     lowered = lowering.lower(query, body, is_set=False)
-    column = output_columns(query)[0]
+    column = tree.output_columns(query)[0]
     result = lowering.draft.variable(column.name, subquery.type.with_null(nullable=True))
     given = names_of(*lowered.outer)
     body.known.add(given, {result.name})
@@ -299,7 +287,7 @@ def _many_rows(lowering: ViewLowering, lowered: LoweredQuery) -> Atom:
     draft = lowering.draft
     name = draft.relation("many")
     outer = lowered.outer
-    draft.declare(name, [(draft.hint(each), each.type or NUMBER) for each in outer])
+    draft.declare(name, draft.columns_of(outer))
     number = draft.variable("n", NUMBER)
     wild = tuple(Wildcard() for _ in lowered.types)
     # Two copies of one row are two rows.

@@ -10,18 +10,8 @@ order of a window leaves equal. Where it leaves none, those that nothing needs a
 from collections.abc import Sequence
 from dataclasses import replace
 
+from corollary.core import logic
 from corollary.core.functors.holistic import HOLISTIC
-from corollary.core.logic import (
-    Atom,
-    Comparison,
-    Constant,
-    Functor,
-    OrderColumn,
-    RowFrame,
-    Term,
-    Variable,
-    WindowFunction,
-)
 from corollary.core.types import NUMBER, Type
 from corollary.core.windows import (
     FRAMED_AGGREGATES,
@@ -37,36 +27,27 @@ from corollary.core.windows import (
     tells_peers_apart,
 )
 from corollary.data_class import dataclass
+from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
 from corollary.frontends.sql.lowering.context import ViewLowering
-from corollary.frontends.sql.lowering.grouping import ZERO, group_storage, mean_of, sum_type
-from corollary.frontends.sql.query_tree import (
-    ConstantValue,
-    Expression,
-    FrameBound,
-    Select,
-    WindowCall,
-    WindowFrame,
-    calls_in,
-    constant_of,
-)
+from corollary.frontends.sql.lowering.grouping import ZERO, mean_of, sum_type
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A window function, its parts as variables of the rows."""
 
-    call: WindowCall
-    arguments: tuple[Variable, ...]
-    partition: tuple[Variable, ...]
-    order: tuple[Variable, ...]
-    bounds: tuple[Variable | None, ...]
+    call: tree.WindowCall
+    arguments: tuple[logic.Variable, ...]
+    partition: tuple[logic.Variable, ...]
+    order: tuple[logic.Variable, ...]
+    bounds: tuple[logic.Variable | None, ...]
 
 
-def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
+def add_windows(lowering: ViewLowering, select: tree.Select, body: RuleBody) -> None:
     """Add the values of all window functions of a select list to a body, as known terms."""
 
-    def bound(expression: Expression, hint: str) -> Variable:
+    def bound(expression: tree.Expression, hint: str) -> logic.Variable:
         term = lowering.term(expression, body)
         return lowering.draft.resolve(body.bind(hint, term, expression.type))
 
@@ -78,8 +59,8 @@ def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
             tuple(bound(each.expression, "place") for each in call.order),
             tuple(None if each is None else bound(each, "bound") for each in _bounds(call)),
         )
-        for call in calls_in(select.columns, WindowCall)
-        if isinstance(call, WindowCall)
+        for call in tree.calls_in(select.columns, tree.WindowCall)
+        if isinstance(call, tree.WindowCall)
     ]
     rows = WindowedRows(lowering, body)
     values = [rows.value(call) for call in calls]
@@ -94,12 +75,12 @@ def add_windows(lowering: ViewLowering, select: Select, body: RuleBody) -> None:
         body.terms[call.call] = value
 
 
-def _bounds(call: WindowCall) -> tuple[Expression | None, Expression | None]:
+def _bounds(call: tree.WindowCall) -> tuple[tree.Expression | None, tree.Expression | None]:
     frame = call.frame
     return (None, None) if frame is None else (frame.first, frame.last)
 
 
-def _column_arguments(call: WindowCall) -> tuple[Expression, ...]:
+def _column_arguments(call: tree.WindowCall) -> tuple[tree.Expression, ...]:
     """Return the arguments that are values of rows; distances are numbers."""
     if call.name not in (*NEIGHBOURS, *FRAMED_VALUES):
         return call.arguments
@@ -107,8 +88,8 @@ def _column_arguments(call: WindowCall) -> tuple[Expression, ...]:
     return (value, *(each for each in rest[1:] if not _is_null(each)))
 
 
-def _is_null(expression: Expression) -> bool:
-    return isinstance(expression, ConstantValue) and expression.value is None
+def _is_null(expression: tree.Expression) -> bool:
+    return isinstance(expression, tree.ConstantValue) and expression.value is None
 
 
 class WindowedRows:
@@ -117,51 +98,51 @@ class WindowedRows:
     def __init__(self, lowering: ViewLowering, body: RuleBody) -> None:
         self.lowering, self.body = lowering, body
         self.draft = lowering.draft
-        self._functions: dict[tuple[str, tuple[Variable, ...]], Variable] = {}
+        self._functions: dict[tuple[str, tuple[logic.Variable, ...]], logic.Variable] = {}
 
     # --- functions -------------------------------------------------------------------------------
 
-    def value(self, call: _Call) -> Term:
+    def value(self, call: _Call) -> logic.Term:
         """Return the value of a window function in each row."""
         name, type_ = call.call.name, call.call.type
         if name in RANKS:
-            return self._add(call, WindowFunction(name), NUMBER)
+            return self._add(call, logic.WindowFunction(name), NUMBER)
         if name in NEIGHBOURS:
-            distance = constant_of(call.call.arguments[1])
+            distance = tree.constant_of(call.call.arguments[1])
             assert isinstance(distance, int), "the binder asks for a literal"
             name, distance = _forward(name, distance)
             columns = tuple(range(len(call.arguments)))
             ignores_nulls = call.call.ignores_nulls
-            function = WindowFunction(name, columns, None, distance, ignores_nulls)
+            function = logic.WindowFunction(name, columns, None, distance, ignores_nulls)
             return self._add(call, function, type_)
         frame = _frame(call.call)
         if name in FRAMED_VALUES:
-            distance = constant_of(call.call.arguments[1]) if name == "nth_value" else 1
+            distance = tree.constant_of(call.call.arguments[1]) if name == "nth_value" else 1
             assert isinstance(distance, int), "the binder asks for a literal"
-            function = WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
+            function = logic.WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
             return self._add(call, function, type_)
         if name in HOLISTIC:
             every, parameters = tuple(range(len(call.arguments))), call.call.parameters
-            function = WindowFunction(name, every, frame, parameters=parameters)
+            function = logic.WindowFunction(name, every, frame, parameters=parameters)
             return self._add(call, function, type_.with_null(nullable=True))
         if name in ("min", "max"):
-            return self._add(call, WindowFunction(name, (0,), frame), type_)
+            return self._add(call, logic.WindowFunction(name, (0,), frame), type_)
         nullable = [each for each in call.arguments if self.body.is_nullable(each)]
         counted = tuple(range(len(call.arguments))) if nullable else ()
-        count = WindowFunction("count", counted, frame)
+        count = logic.WindowFunction("count", counted, frame)
         if name == "count":
             return self._add(call, count, NUMBER)
         source = call.call.arguments[0].type
-        total = self._add(call, WindowFunction("sum", (0,), frame), sum_type(source))
+        total = self._add(call, logic.WindowFunction("sum", (0,), frame), sum_type(source))
         if name == "sum" and not type_.nullable:
             return total
         number = self._add(call, count, NUMBER)
         value = total if name == "sum" else mean_of(total, number, source, type_)
         if not type_.nullable:
             return value
-        return Functor("if", (Functor("gt", (number, ZERO)), value, NULL), type_)
+        return logic.Functor("if", (logic.Functor("gt", (number, ZERO)), value, NULL), type_)
 
-    def _add(self, call: _Call, function: WindowFunction, type_: Type) -> Variable:
+    def _add(self, call: _Call, function: logic.WindowFunction, type_: Type) -> logic.Variable:
         """Return the variable of a function's value; equal functions have one."""
         order = [
             (variable, item.is_descending, item.nulls_first)
@@ -172,14 +153,14 @@ class WindowedRows:
 
     def add(
         self,
-        function: WindowFunction,
-        arguments: Sequence[Variable],
-        partition: Sequence[Variable],
-        order: Sequence[tuple[Variable, bool, bool]],
+        function: logic.WindowFunction,
+        arguments: Sequence[logic.Variable],
+        partition: Sequence[logic.Variable],
+        order: Sequence[tuple[logic.Variable, bool, bool]],
         type_: Type,
         *,
-        bounds: Sequence[Variable | None] = (),
-    ) -> Variable:
+        bounds: Sequence[logic.Variable | None] = (),
+    ) -> logic.Variable:
         """Return the variable of a function's value.
 
         Args:
@@ -196,7 +177,7 @@ class WindowedRows:
         given = tuple(dict.fromkeys(self.draft.resolve(each) for each in terms))
         at = {each.name: number for number, each in enumerate(given)}
 
-        def place(variable: Variable) -> int:
+        def place(variable: logic.Variable) -> int:
             return at[self.draft.resolve(variable).name]
 
         frame = function.frame
@@ -206,7 +187,7 @@ class WindowedRows:
         window = WindowExpression(
             replace(function, arguments=tuple(map(place, arguments)), frame=frame),
             tuple(map(place, (*outer, *partition))),
-            tuple(OrderColumn(place(each), *how) for each, *how in order),
+            tuple(logic.OrderColumn(place(each), *how) for each, *how in order),
         )
         key = print_window(window), given
         if key not in self._functions:
@@ -215,7 +196,7 @@ class WindowedRows:
 
     def has_ties(self, call: _Call) -> bool:
         """Whether rows that are equal in partition and order may differ in their values."""
-        function = WindowFunction(call.call.name, (), self._framed(call.call))
+        function = logic.WindowFunction(call.call.name, (), self._framed(call.call))
         is_ordered = bool(call.order) or call.call.name not in ORDERED_AGGREGATES
         if not (is_ordered and tells_peers_apart(function)):
             return False
@@ -223,13 +204,13 @@ class WindowedRows:
         witnesses = {each.name for each in self.body.witnesses}
         return bool(self.body.counts) or not self.body.known.determines(names, witnesses)
 
-    def _framed(self, call: WindowCall) -> RowFrame | None:
+    def _framed(self, call: tree.WindowCall) -> logic.RowFrame | None:
         is_framed = call.name in (*FRAMED_AGGREGATES, *FRAMED_VALUES, "avg")
         return _frame(call) if is_framed else None
 
     # --- rules -----------------------------------------------------------------------------------
 
-    def emit(self, columns: Sequence[Term]) -> None:
+    def emit(self, columns: Sequence[logic.Term]) -> None:
         """Make the relations of the rows and of their values; the body is a literal of the latter.
 
         Args:
@@ -240,23 +221,23 @@ class WindowedRows:
         used = [each for source in body.sources for each in self.lowering.used_columns(source)]
         row = self._only_literal([*columns, *used])
         if row is None:
-            self.lowering.cut(body, columns or used, storage=group_storage(self.lowering))
+            self.lowering.cut(body, columns or used, storage=draft.storage)
             (item,) = body.items
-            assert isinstance(item, Atom)
+            assert isinstance(item, logic.Atom)
             row = item
-        variables = [each for each in row.arguments if isinstance(each, Variable)]
+        variables = [each for each in row.arguments if isinstance(each, logic.Variable)]
         values = list(self._functions.values())
         name = draft.relation("window")
         types = [
             (draft.hint(each), body.column_type(each, each.type or NUMBER)) for each in variables
         ]
-        draft.declare(name, [*types, *((draft.hint(each), each.type or NUMBER) for each in values)])
+        draft.declare(name, [*types, *draft.columns_of(values)])
         equations = [
-            Comparison("is", value, Functor(WINDOW, (Constant(text), *given)))
+            logic.Comparison("is", value, logic.Functor(WINDOW, (logic.Constant(text), *given)))
             for (text, given), value in self._functions.items()
         ]
         draft.add(name, [*variables, *values], [row, *equations], is_whole=True)
-        body.items[:] = [Atom(name, (*variables, *values))]
+        body.items[:] = [logic.Atom(name, (*variables, *values))]
         body.values += values
         known = {each.name for each in variables}
         body.known.add(known, {each.name for each in values})
@@ -267,15 +248,15 @@ class WindowedRows:
             each.name for each in values if each.type and not each.type.nullable
         }
 
-    def _only_literal(self, columns: Sequence[Term]) -> Atom | None:
+    def _only_literal(self, columns: Sequence[logic.Term]) -> logic.Atom | None:
         """Return the literal that the body is, if it has just the columns that are needed."""
         body = self.body
         items = list(self.draft.plain_items(body.all_items()))
-        if len(items) != 1 or not isinstance(items[0], Atom):
+        if len(items) != 1 or not isinstance(items[0], logic.Atom):
             return None
         resolve = self.draft.resolve
         needed = {resolve(each).name for each in (*body.outer, *body.visible(columns))}
-        names = [each.name for each in items[0].arguments if isinstance(each, Variable)]
+        names = [each.name for each in items[0].arguments if isinstance(each, logic.Variable)]
         if len(names) != len(items[0].arguments) or sorted(names) != sorted(needed):
             return None
         typed = {resolve(each).name: each for each in (*body.visible(columns), *body.outer)}
@@ -288,7 +269,7 @@ class WindowedRows:
         if count is None:
             return
         number = self.draft.variable("copy", NUMBER)
-        body.items.append(Comparison("=", number, Functor("range", (ZERO, count))))
+        body.items.append(logic.Comparison("=", number, logic.Functor("range", (ZERO, count))))
         body.known.not_null.add(number.name)
         body.counts.clear()
         body.witnesses.append(number)
@@ -301,14 +282,14 @@ def _forward(name: str, distance: int) -> tuple[str, int]:
     return ("lead" if name == "lag" else "lag"), -distance
 
 
-def _frame(call: WindowCall) -> RowFrame:
-    frame: WindowFrame | None = call.frame
+def _frame(call: tree.WindowCall) -> logic.RowFrame:
+    frame: tree.WindowFrame | None = call.frame
     if not call.order:
         return WHOLE
     if frame is None:
         return RUNNING
-    start = None if frame.start is FrameBound.UNBOUNDED else frame.start_offset
-    end = None if frame.end is FrameBound.UNBOUNDED else frame.end_offset
+    start = None if frame.start is tree.FrameBound.UNBOUNDED else frame.start_offset
+    end = None if frame.end is tree.FrameBound.UNBOUNDED else frame.end_offset
     if start is None and end is None:
         return WHOLE
-    return RowFrame(frame.is_rows, start, end)
+    return logic.RowFrame(frame.is_rows, start, end)

@@ -215,7 +215,11 @@ def _checks(work: Compilation, layout: TableLayout, file: SourceFile) -> None:
             continue
         number += 1
         name = f"{table}.check{number}"
-        rows = exp.select("*").from_(_table(table)).where(exp.not_(exp.paren(constraint.condition)))
+        rows = (
+            exp.select("*")
+            .from_(exp.table_(table, quoted=True))
+            .where(exp.not_(exp.paren(constraint.condition)))
+        )
         query = bind_query(rows, catalog, file)
         work.add_view(name, query, span=constraint.span, is_constraint=True)
         called = f" {quote_message(constraint.name)}" if constraint.name else ""
@@ -225,10 +229,6 @@ def _checks(work: Compilation, layout: TableLayout, file: SourceFile) -> None:
         work.parts.append(
             Program(reactions=(Reaction("abort", name, message, span=constraint.span),))
         )
-
-
-def _table(name: str) -> exp.Table:
-    return exp.Table(this=exp.to_identifier(name, quoted=True))
 
 
 # --- views -------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def _as_recursion(each: PlacedDefinition, group: Sequence[PlacedDefinition]) -> 
         )
         for other in group
     ]
-    rows = exp.select("*").from_(_table(each.name))
+    rows = exp.select("*").from_(exp.table_(each.name, quoted=True))
     rows.set("with_", exp.With(expressions=tables, recursive=True))
     return rows
 

@@ -174,6 +174,5 @@ def table_like(name: SqlName, query: Query) -> str:
         )
         for each in visible_columns(query)
     ]
-    table = exp.Table(this=exp.to_identifier(name.text, quoted=True))
-    schema = exp.Schema(this=table, expressions=columns)
+    schema = exp.Schema(this=exp.table_(name.text, quoted=True), expressions=columns)
     return exp.Create(this=schema, kind="TABLE").sql("spark")

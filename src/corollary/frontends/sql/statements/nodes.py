@@ -324,19 +324,42 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class OnConflict:
+    """ON CONFLICT [(columns)] DO NOTHING, or DO UPDATE SET column = value, … [WHERE condition].
+
+    Attributes:
+        alias: another name of the table.
+        columns: of a key; none for all keys.
+        assignments: none for `DO NOTHING`.
+    """
+
+    alias: str
+    columns: tuple[SqlName, ...]
+    assignments: tuple[exp.Expr, ...]
+    condition: exp.Expr | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO|OVERWRITE table [(columns)] query."""
+    """INSERT INTO|OVERWRITE table [(columns)] query [ON CONFLICT …] [RETURNING …].
+
+    Attributes:
+        returning: the columns of the rows as they are written that are wanted.
+    """
 
     table: SqlName
     columns: tuple[SqlName, ...]
     query: exp.Expr
     span: Span
     is_overwriting: bool = False
+    conflict: OnConflict | None = None
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """DELETE FROM table [AS alias] [WHERE condition].
+    """DELETE FROM table [AS alias] [WHERE condition] [RETURNING …].
 
     Attributes:
         join: a join with the source of a MERGE.
@@ -347,11 +370,12 @@ class Delete:
     condition: exp.Expr | None
     span: Span
     join: exp.Join | None = None
+    returning: tuple[exp.Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatement:
-    """UPDATE table [AS alias] SET column = value, … [WHERE condition]."""
+    """UPDATE table [AS alias] SET column = value, … [WHERE condition] [RETURNING …]."""
 
     table: SqlName
     alias: str
@@ -359,6 +383,7 @@ class UpdateStatement:
     condition: exp.Expr | None
     span: Span
     join: exp.Join | None = None
+    returning: tuple[exp.Expr, ...] = ()
 
 
 Write = Insert | Delete | UpdateStatement

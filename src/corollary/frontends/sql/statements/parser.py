@@ -124,7 +124,7 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     match word:
         case "TABLE":
             cursor.expect("TABLE")
-            every = exp.select("*").from_(_table(read_relation_name(cursor)))
+            every = exp.select("*").from_(exp.table_(read_relation_name(cursor).text, quoted=True))
             cursor.finish()
             return nodes.QueryStatement(every, _whole(cursor))
         case "CREATE":
@@ -217,7 +217,11 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
     text = text_of(cursor.tokens, cursor.file)
     match kind:
         case "TABLE" if cursor.accept("LIKE"):
-            like = exp.select("*").from_(_table(read_relation_name(cursor))).where("false")
+            like = (
+                exp.select("*")
+                .from_(exp.table_(read_relation_name(cursor).text, quoted=True))
+                .where("false")
+            )
             cursor.finish()
             return nodes.CreateTableAs(name, like, if_not_exists, _whole(cursor))
         case "TABLE" if cursor.is_next("AS"):
@@ -304,10 +308,6 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
                     f"write {expected}",
                 )
             found[parameter] = each.value
-
-
-def _table(name: SqlName) -> exp.Table:
-    return exp.Table(this=exp.to_identifier(name.text, quoted=True))
 
 
 def _alter_view(cursor: TokenCursor) -> nodes.AlterView:
@@ -443,9 +443,10 @@ def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigg
             action = _delete(action_cursor)
         case _:
             action_cursor.fail("`INSERT INTO` or `DELETE FROM`")
-    if isinstance(action, nodes.Insert) and action.is_overwriting:
-        message = "A trigger cannot overwrite a table."
-        raise InputError.of("C1365", message, action.span, "write `INSERT INTO`")
+    is_insert = isinstance(action, nodes.Insert)
+    if action.returning or (is_insert and (action.is_overwriting or action.conflict)):
+        message = "A trigger cannot overwrite a table, solve conflicts, or return rows."
+        raise InputError.of("C1365", message, action.span, "write `INSERT INTO` and a query")
     return nodes.CreateTrigger(
         name, event, table, old, new, condition, action, text, _whole(cursor)
     )
@@ -477,6 +478,7 @@ def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
         cursor.expect("INTO")
     _ = cursor.accept("TABLE")
     table = read_relation_name(cursor)
+    alias = cursor.name("another name of the table").text if cursor.accept("AS") else table.text
     columns: tuple[SqlName, ...] = ()
     by_name = cursor.accept("BY", "NAME")
     if cursor.is_next("(") and cursor.word(1) not in ("SELECT", "WITH", "VALUES", "("):
@@ -485,23 +487,73 @@ def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
         cursor.fail("`VALUES` or a query")
     if tables and cursor.is_next("WITH"):
         cursor.fail("a query without a `WITH` of its own")
-    span = cursor.span
-    query = parse_query([*tables, *cursor.rest()], cursor.file)
+    span, end = cursor.span, _clauses_after(cursor)
+    query = parse_query([*tables, *cursor.tokens[cursor.position : end]], cursor.file)
     if by_name:
         names = query.named_selects if isinstance(query, exp.Query) else []
         if not names or "" in names or "*" in names:
             message = "`BY NAME` needs a query whose columns have names."
             raise InputError.of("C1363", message, span, "name each column of the SELECT")
         columns = tuple(SqlName(each, span) for each in names)
-    return nodes.Insert(table, columns, query, _whole(cursor), is_overwriting)
+    found = nodes.Insert(table, columns, query, _whole(cursor), is_overwriting)
+    if end == len(cursor.tokens):
+        return found
+    if is_overwriting:
+        cursor.position = end
+        cursor.finish()
+    whole = parse_query(cursor.tokens, cursor.file)
+    return replace(found, conflict=_conflict(cursor, whole, alias), returning=_returning(whole))
+
+
+def _clauses_after(cursor: TokenCursor) -> int:
+    """Return where ON CONFLICT or RETURNING begins after a write, or its end."""
+    depth = 0
+    for at in range(len(cursor.tokens) - cursor.position):
+        word = cursor.word(at)
+        depth += (word == "(") - (word == ")")
+        is_conflict = (word, cursor.word(at + 1)) == ("ON", "CONFLICT")
+        is_clause = is_conflict and cursor.word(at + 2) in ("(", "DO", "ON")
+        if not depth and (is_clause or word in ("RETURNING", "ON CONFLICT")):
+            return cursor.position + at
+    return len(cursor.tokens)
+
+
+def _conflict(cursor: TokenCursor, whole: exp.Expr, alias: str) -> nodes.OnConflict | None:
+    found = whole.args.get("conflict")
+    if found is None:
+        return None
+    span = span_of(whole.this, cursor.file)
+    if found.args.get("constraint") or found.args.get("index_predicate"):
+        message = "ON CONFLICT names the columns of a key."
+        raise InputError.of("C1363", message, span, "write `ON CONFLICT (column, …)`")
+    keys = [each.this if isinstance(each, exp.Ordered) else each
+            for each in found.args.get("conflict_keys") or ()]  # fmt: skip
+    where = found.args.get("where")
+    return nodes.OnConflict(
+        alias,
+        tuple(SqlName(each.name, span_of(each, cursor.file)) for each in keys),
+        tuple(found.expressions),
+        None if where is None else where.this,
+        span,
+    )
+
+
+def _returning(whole: exp.Expr) -> tuple[exp.Expr, ...]:
+    found = whole.args.get("returning")
+    return () if found is None else tuple(found.expressions)
 
 
 def _delete(cursor: TokenCursor) -> nodes.Delete:
     cursor.expect("DELETE")
     cursor.expect("FROM")
+    end, returning = _clauses_after(cursor), ()
+    if end < len(cursor.tokens):
+        returning = _returning(parse_query(cursor.tokens, cursor.file))
+        cursor.tokens = cursor.tokens[:end]
     table = read_relation_name(cursor)
     alias = _alias(cursor, table, "WHERE")
-    return nodes.Delete(table, alias, _where(cursor), _whole(cursor))
+    condition = _where(cursor)
+    return nodes.Delete(table, alias, condition, _whole(cursor), returning=returning)
 
 
 def _merge(cursor: TokenCursor) -> nodes.Merge:
@@ -563,7 +615,9 @@ def _update(cursor: TokenCursor) -> nodes.UpdateStatement:
         cursor.fail("an assignment such as `column = value`")
     where = whole.args.get("where")
     condition = where.this if isinstance(where, exp.Where) else None
-    return nodes.UpdateStatement(table, alias, tuple(assignments), condition, _whole(cursor))
+    return nodes.UpdateStatement(
+        table, alias, tuple(assignments), condition, _whole(cursor), returning=_returning(whole)
+    )
 
 
 # --- what is there -----------------------------------------------------------------------------

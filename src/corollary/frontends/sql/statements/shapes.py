@@ -35,19 +35,10 @@ from corollary.core.types import (
     Type,
 )
 from corollary.data_class import dataclass
+from corollary.frontends.sql import query_tree
 from corollary.frontends.sql.binder.values.common_types import column_type, is_untyped
 from corollary.frontends.sql.binder.values.literals import read_time, value_literal
 from corollary.frontends.sql.catalog import TableDefinition
-from corollary.frontends.sql.query_tree import (
-    ColumnReference,
-    ConstantValue,
-    FunctionCall,
-    Query,
-    QueryColumn,
-    Select,
-    TableSource,
-    walk,
-)
 
 PREFIX = "corollary_"
 """What the names of constants that were cut out begin with."""
@@ -157,7 +148,7 @@ class TextShape:
         types, values = [], {}
         for name, value in given.items():
             found = value_literal(value, None)
-            if not isinstance(found, ConstantValue) or is_untyped(found):
+            if not isinstance(found, query_tree.ConstantValue) or is_untyped(found):
                 return None
             types.append((name, _common(column_type(found))))
             values[name] = found.value
@@ -223,10 +214,8 @@ def take_parameters(tree: exp.Expr, given: str) -> bool:
         if block.args.get("from_") is None:
             return False
         for each in placed:
-            column = exp.to_identifier(str(each.this), quoted=True)
-            each.replace(exp.Column(this=column, table=exp.to_identifier(given, quoted=True)))
-        table = exp.Table(this=exp.to_identifier(given, quoted=True))
-        block.append("joins", exp.Join(this=table, kind="CROSS"))
+            each.replace(exp.column(str(each.this), table=given, quoted=True))
+        block.append("joins", exp.Join(this=exp.table_(given, quoted=True), kind="CROSS"))
     return tree.find(exp.Placeholder) is None
 
 
@@ -239,36 +228,39 @@ def _own_parameters(part: exp.Expr) -> Iterator[exp.Placeholder]:
 
 def given_table(given: str, types: Mapping[str, Type]) -> TableDefinition:
     """Return the relation of the values of parameters: it has one row."""
-    columns = tuple(QueryColumn(name, type_) for name, type_ in types.items())
+    columns = tuple(query_tree.QueryColumn(name, type_) for name, type_ in types.items())
     return TableDefinition(given, columns, keys=(frozenset(),), is_hidden=True)
 
 
-def is_same_for_all_values(query: Query, given: str) -> bool:
+def is_same_for_all_values(query: query_tree.Query, given: str) -> bool:
     """Whether a question does nothing with its parameters that may depend on their values.
 
     They may be selected, compared with their own kind, and added to numbers; conversions, for one,
     depend on what they convert.
     """
-    nodes = list(walk(query))
+    nodes = list(query_tree.walk(query))
     numbers = {
-        each.number for each in nodes if isinstance(each, TableSource) and each.relation == given
+        each.number
+        for each in nodes
+        if isinstance(each, query_tree.TableSource) and each.relation == given
     }
 
     def uses(expressions: Iterable[object]) -> int:
         return sum(
-            isinstance(each, ColumnReference) and each.source in numbers for each in expressions
+            isinstance(each, query_tree.ColumnReference) and each.source in numbers
+            for each in expressions
         )
 
     left = uses(nodes)
     for node in nodes:
-        if isinstance(node, Select):
+        if isinstance(node, query_tree.Select):
             left -= uses(expression for _, expression in node.columns)
-        elif isinstance(node, FunctionCall) and _is_uniform(node):
+        elif isinstance(node, query_tree.FunctionCall) and _is_uniform(node):
             left -= uses(node.arguments)
     return left == 0
 
 
-def _is_uniform(call: FunctionCall) -> bool:
+def _is_uniform(call: query_tree.FunctionCall) -> bool:
     """Return whether a call does the same with all values of its arguments' types."""
     domains = {each.type.domain for each in call.arguments}
     if call.functor in COMPARISON_OPERATORS:

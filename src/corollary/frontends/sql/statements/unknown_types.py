@@ -29,7 +29,7 @@ from corollary.frontends.sql.parse import (
     rewrite_tree,
     split_statements,
 )
-from corollary.frontends.sql.statements.writes import spark_type
+from corollary.frontends.sql.statements.writes import EXCLUDED, spark_type
 from corollary.source import SourceFile
 
 STEPS_PER_TOKEN = 5
@@ -67,11 +67,14 @@ def type_statement(
 def _bind(tree: exp.Expr, session: BindingSession) -> None:
     """Find out the types of a statement."""
     match tree:
-        case exp.Insert(expression=exp.Values() as values):
-            _bind_rows(values, list(_target_types(tree, session.catalog)), session)
         case exp.Insert():
             targets = list(_target_types(tree, session.catalog))
-            bind_tree(tree.expression, session, partial(finished, targets=targets))
+            if isinstance(tree.expression, exp.Values):
+                _bind_rows(tree.expression, targets, session)
+            else:
+                bind_tree(tree.expression, session, partial(finished, targets=targets))
+            if tree.args.get("conflict") is not None:
+                _bind_conflict(tree, session)
         case exp.Update():
             assigned = [each for each in tree.expressions if isinstance(each, exp.EQ)]
             types = _column_types(tree.this, session.catalog)
@@ -82,6 +85,22 @@ def _bind(tree: exp.Expr, session: BindingSession) -> None:
             bind_tree(_found_rows(tree, [exp.Star()]), session)
         case _:
             bind_tree(tree, session)
+
+
+def _bind_conflict(tree: exp.Insert, session: BindingSession) -> None:
+    """Bind what DO UPDATE assigns to rows of the table, beside those that were to be inserted."""
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    types = _column_types(table, session.catalog)
+    assigned = [each for each in tree.args["conflict"].expressions if isinstance(each, exp.EQ)]
+    found = exp.select(*(each.expression.copy() for each in assigned)).from_(table.copy())
+    other = exp.Table(this=table.this.copy())
+    other.set("alias", exp.TableAlias(this=exp.to_identifier(EXCLUDED, quoted=True)))
+    found.append("joins", exp.Join(this=other, kind="CROSS"))
+    where = tree.args["conflict"].args.get("where")
+    found.set("where", None if where is None else where.copy())
+    targets = [types.get(each.this.name.lower(), SYMBOL) for each in assigned]
+    if targets:
+        bind_tree(found, session, partial(finished, targets=targets))
 
 
 def _bind_rows(values: exp.Values, targets: list[Type], session: BindingSession) -> None:

@@ -6,6 +6,7 @@
 | `DELETE FROM t WHERE c` | the rows to delete |
 | `UPDATE t SET b = e WHERE c` | the rows before, then, in further columns, the rows after |
 | `MERGE INTO t USING s ON c WHEN …` | those of a write for each `WHEN`, with `s` joined |
+| `INSERT … ON CONFLICT (k) DO …` | those of a MERGE with the rows to insert, named `excluded` |
 
 Values that are assigned are converted as Spark's ANSI mode does: numbers to other numbers, dates to
 timestamps, anything to text; text to nothing else.
@@ -159,7 +160,11 @@ def with_defaults(
 def _rows(query: exp.Expr) -> Iterator[Sequence[exp.Expr]]:
     """Yield what stands in the rows of VALUES, or in the list of a SELECT."""
     for each in query.expressions if isinstance(query, exp.Values) else [query]:
-        yield each.expressions if isinstance(each, exp.Tuple | exp.Select) else [each]
+        yield _cells(each)
+
+
+def _cells(row: exp.Expr) -> Sequence[exp.Expr]:
+    return row.expressions if isinstance(row, exp.Tuple | exp.Select) else [row]
 
 
 def _is_default(cell: exp.Expr) -> bool:
@@ -171,7 +176,7 @@ def _is_default(cell: exp.Expr) -> bool:
 
 def rows_to_delete(statement: nodes.Delete, table: TableDefinition) -> exp.Expr:
     """Return the question for the rows that a DELETE removes."""
-    rows = exp.select(exp.Column(this=exp.Star(), table=_quoted(statement.alias)))
+    rows = exp.select(exp.column(exp.Star(), table=_quoted(statement.alias)))
     rows = _joined(rows.from_(_aliased(table, statement.alias)), statement.join)
     return rows if statement.condition is None else rows.where(statement.condition)
 
@@ -192,7 +197,10 @@ def rows_to_update(
             text = f"`{name.text}` is assigned twice."
             raise InputError.of("C1374", text, name.span, "assign each column once")
         assigned[at] = value
-    values = [*(_column(statement.alias, name) for name in names), *assigned.values()]
+    values = [
+        *(exp.column(name, table=statement.alias, quoted=True) for name in names),
+        *assigned.values(),
+    ]
     labels = [exp.alias_(each, f"c{at}") for at, each in enumerate(values)]
     rows = _joined(exp.select(*labels).from_(_aliased(table, statement.alias)), statement.join)
     if statement.condition is not None:
@@ -266,6 +274,106 @@ def merge_writes(
     return found
 
 
+EXCLUDED = "excluded"
+"""What the rows that were to be inserted are called in ON CONFLICT."""
+
+
+def merge_of_conflict(
+    statement: nodes.Insert, table: TableDefinition, defaults: Mapping[str, exp.Expr]
+) -> nodes.Merge:
+    """Return the MERGE that does what an INSERT with ON CONFLICT says.
+
+    Of several rows with one key that are all new, `DO NOTHING` inserts the first one.
+
+    Raises:
+        InputError: the table has no such key.
+    """
+    conflict = statement.conflict
+    assert conflict is not None
+    statement = with_defaults(statement, table, defaults)
+    assert isinstance(statement, nodes.Insert)
+    names = [column.name for column in table.columns]
+    wanted = frozenset(find_column(table.relation, names, each) for each in conflict.columns)
+    keys = [key for key in table.keys if key == wanted or not wanted]
+    if not keys:
+        raise InputError.of(
+            "C1384",
+            f"No key of `{table.relation}` has just these columns.",
+            conflict.span,
+            "name the columns of its `PRIMARY KEY` or of a `UNIQUE`",
+        )
+    given = [each.text for each in statement.columns] or names
+    query: exp.Expr = statement.query.copy()
+    first = exp.column(names[min(keys[0])], quoted=True)
+    if isinstance(query, exp.Values):  # the order of the rows is known
+        for at, row in enumerate(query.expressions):
+            row.replace(exp.Tuple(expressions=[*_cells(row), exp.Literal.number(at)]))
+        first, given = exp.column(_ORDER, quoted=True), [*given, _ORDER]
+    alias = exp.TableAlias(this=_quoted("given"), columns=[_quoted(each) for each in given])
+    if isinstance(query, exp.Values):
+        query.set("alias", alias)
+    else:
+        query = exp.Subquery(this=query, alias=alias)
+    known = {each.lower() for each in given}
+    source = exp.select(
+        *(
+            exp.column(each.name, quoted=True)
+            if each.name.lower() in known
+            else exp.alias_(exp.cast(exp.Null(), spark_type(each.type)), each.name, quoted=True)
+            for each in table.columns
+        )
+    ).from_(query)
+    is_several = not isinstance(query, exp.Values) or len(query.expressions) > 1
+    if is_several and not conflict.assignments and len(keys) == 1:
+        parts = [exp.column(names[at], quoted=True) for at in sorted(keys[0])]
+        order = exp.Order(expressions=[exp.Ordered(this=first, nulls_first=True)])
+        call = exp.Anonymous(this="row_number")
+        number = exp.Window(this=call, partition_by=parts, order=order, over="OVER")
+        source.set("qualify", exp.Qualify(this=number.eq(1)))
+    whens = [exp.When(matched=False, then=exp.Insert(this=exp.Star()))]
+    if conflict.assignments:
+        update = exp.Update(expressions=[each.copy() for each in conflict.assignments])
+        whens.insert(0, exp.When(matched=True, then=update, condition=conflict.condition))
+
+    def is_same(at: int) -> exp.Expr:
+        sides = (exp.column(names[at], table=each, quoted=True) for each in sources)
+        return next(sides).eq(next(sides))
+
+    sources = conflict.alias, EXCLUDED
+    tree = exp.Merge(
+        this=_aliased(table, conflict.alias),
+        using=exp.Subquery(this=source, alias=exp.TableAlias(this=_quoted(EXCLUDED))),
+        on=exp.or_(*(exp.and_(*map(is_same, sorted(key))) for key in keys)),
+        whens=exp.Whens(expressions=whens),
+    )
+    return nodes.Merge(statement.table, conflict.alias, tree, statement.span)
+
+
+_ORDER = "corollary_order"
+
+
+def returned_columns(statement: nodes.Write, table: TableDefinition) -> tuple[tuple[int, str], ...]:
+    """Return the numbers of the columns that RETURNING names, and how they are called.
+
+    Raises:
+        InputError: it names something else.
+    """
+    names = [column.name for column in table.columns]
+    found: list[tuple[int, str]] = []
+    for each in statement.returning:
+        inner = each.unalias()
+        if each.is_star:
+            found += enumerate(names)
+        elif isinstance(inner, exp.Column):
+            at = find_column(table.relation, names, SqlName(inner.name, statement.span))
+            found.append((at, each.alias_or_name))
+        else:
+            message = "RETURNING gives columns of the rows that are written."
+            cure = "name columns, or write `*`, and compute the rest of them"
+            raise InputError.of("C1363", message, statement.span, cure)
+    return tuple(found)
+
+
 def _is_true(condition: exp.Expr) -> exp.Expr:
     parts = [condition.copy(), exp.Boolean(this=False)]
     return exp.Anonymous(this="coalesce", expressions=parts)
@@ -276,8 +384,10 @@ def _inserted(
 ) -> tuple[list[exp.Expr], list[exp.Expr]]:
     """Return the columns and the values of an INSERT of MERGE."""
     if isinstance(then.this, exp.Star):
-        columns = [exp.Column(this=_quoted(name)) for name in names]
-        return list(columns), [_column(source.alias_or_name, name) for name in names]
+        columns = [exp.column(name, quoted=True) for name in names]
+        return list(columns), [
+            exp.column(name, table=source.alias_or_name, quoted=True) for name in names
+        ]
     given = [] if then.this is None else list(then.this.expressions)
     values = then.args["expression"]
     return given, list(values.expressions) if isinstance(values, exp.Tuple) else [values]
@@ -288,7 +398,10 @@ def _assignments(then: exp.Update, source: exp.Expr, names: list[str]) -> list[e
     if not isinstance(then.expressions[0], exp.Star):
         return list(then.expressions)
     return [
-        exp.EQ(this=exp.Column(this=_quoted(name)), expression=_column(source.alias_or_name, name))
+        exp.EQ(
+            this=exp.column(name, quoted=True),
+            expression=exp.column(name, table=source.alias_or_name, quoted=True),
+        )
         for name in names
     ]
 
@@ -305,10 +418,6 @@ def _quoted(name: str) -> exp.Identifier:
 
 def _aliased(table: TableDefinition, alias: str) -> exp.Table:
     return exp.Table(this=_quoted(table.relation), alias=exp.TableAlias(this=_quoted(alias)))
-
-
-def _column(table: str, name: str) -> exp.Expr:
-    return exp.Column(this=_quoted(name), table=_quoted(table))
 
 
 def _assigned(

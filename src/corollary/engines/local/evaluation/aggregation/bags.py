@@ -20,6 +20,7 @@ from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.aggregation.moments import double_moment, single_moment
 from corollary.engines.local.evaluation.functions.arrays import pieces_of
+from corollary.engines.local.evaluation.order_keys import order_keys
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.sorting import first_mask
 from corollary.engines.local.values.codes import Dictionary
@@ -60,13 +61,8 @@ class Bag:
 
     def ranks(self, at: int) -> Codes:
         """Return integers in the order of the values of a column, 0 for null."""
-        (codes, type_), values = self.columns[at], self.values(at)
-        if isinstance(values, Texts):
-            ranks = values.ranks()[1]
-        else:
-            keys = float_order(values.view(np.int64)) if type_.stores_floats else values
-            ranks = np.unique(keys, return_inverse=True)[1]
-        return np.where(codes == 0, 0, ranks + 1)
+        codes, type_ = self.columns[at]
+        return order_keys(codes, type_, self.dictionary).keys
 
 
 def holistic(

@@ -39,17 +39,16 @@ from corollary.core.records.arrays import (
 )
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
-from corollary.engines.local.evaluation.text_functions import (
+from corollary.engines.local.evaluation.kernels import (
+    Kernel,
+    Operand,
+    Result,
     compute_rows,
     distinct_columns,
+    on_values,
     spread_rows,
 )
-from corollary.engines.local.evaluation.value_vector import (
-    ValueVector,
-    fault_mask_of,
-    union_masks,
-)
+from corollary.engines.local.evaluation.value_vector import ComputedRows, ValueVector
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
@@ -230,59 +229,23 @@ _TAKE_NULL = frozenset({"array", "array_append", "array_prepend", "array_insert"
 """Functors for which a null among the elements is one like others."""
 
 
-class ArrayRows:
-    """The rows that a functor computes: those with all arguments, elements as pieces.
+class ArrayRows(ComputedRows):
+    """The rows that a functor computes, elements as pieces.
 
     Attributes:
         columns: the arguments in these rows.
-        skipped: the mask of the others, None for none.
-        faults: what is missing in the arguments.
     """
 
+    __slots__ = ("columns",)
+
     def __init__(self, name: str, inputs: Sequence[ValueVector]) -> None:
-        spec, skipped = FUNCTORS[name], None
-        self.faults = tuple(fault for each in inputs for fault in each.faults)
-        columns: list[Any] = []
-        for at, each in enumerate(inputs):
-            is_element = len(spec.shape_at(at)) == 1
-            if not is_element or name not in _TAKE_NULL:
-                skipped = union_masks(skipped, each.nulls)
-            columns.append(
-                pieces_of(each.values, each.nulls, each.type) if is_element else each.values
-            )
-        self.skipped = union_masks(skipped, fault_mask_of(self.faults))
-        rows = self.skipped
-        self.columns = columns if rows is None else [each[~rows] for each in columns]
-
-    def vector(
-        self,
-        values: Any,
-        type_: Type,
-        nulls: Mask | None = None,
-        bad: Mask | None = None,
-        faults: Sequence[tuple[Mask, str]] = (),
-    ) -> ValueVector:
-        """Return the values of all rows, given those of these rows, and which have none."""
-        if bad is not None:
-            faults = (*faults, (bad, NO_ELEMENT))
-        if self.skipped is not None:
-            computed = ~self.skipped
-            values = native.scatter_values(values, computed)
-            missing = fault_mask_of(self.faults)
-            all_nulls = self.skipped if missing is None else self.skipped & ~missing
-            if nulls is not None:
-                all_nulls = all_nulls | _scatter(nulls, computed)
-            nulls = all_nulls
-            faults = [(_scatter(mask, computed), reason) for mask, reason in faults]
-        faults = (*self.faults, *(each for each in faults if each[0].any()))
-        has_null = nulls is not None and nulls.any()
-        return ValueVector(values, type_, nulls if has_null else None, faults)
-
-
-def _scatter(mask: Mask, rows: Mask) -> Mask:
-    found = np.zeros(len(rows), np.bool_)
-    found[rows] = mask
-    return found
+        spec = FUNCTORS[name]
+        elements = [at for at in range(len(inputs)) if len(spec.shape_at(at)) == 1]
+        super().__init__(inputs, elements if name in _TAKE_NULL else ())
+        columns: list[Any] = [each.values for each in inputs]
+        for at in elements:
+            columns[at] = pieces_of(columns[at], inputs[at].nulls, inputs[at].type)
+        self.columns = list(map(self.take, columns))
 
 
 def _by_ranks(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
@@ -320,8 +283,8 @@ def _by_ranks(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVec
         values, nulls = values_of(ordered.take(found).array, type_)
     values, mask = spread_rows(values, rows), None if mask is None else spread_rows(mask, rows)
     nulls = None if nulls is None else spread_rows(nulls, rows)
-    if spec.is_fallible:
-        return table.vector(values, type_, nulls, mask)
+    if spec.is_fallible and mask is not None:
+        return table.vector(values, type_, nulls, [(mask, NO_ELEMENT)])
     return table.vector(values, type_, mask if nulls is None else nulls)
 
 
@@ -347,7 +310,7 @@ def _access(first: int, is_null: bool, inputs: Sequence[ValueVector], type_: Typ
         bad = np.zeros(len(absent), np.bool_) if is_null else absent
     chosen = index_array(np.where(absent, 0, offsets[rows] + places), absent)
     values, nulls = values_of(pieces.take(chosen).fill_null(_NOTHING), type_)
-    return table.vector(values, type_, nulls, bad)
+    return table.vector(values, type_, nulls, [(bad, NO_ELEMENT)])
 
 
 def _join_arguments(name: str, inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
@@ -428,9 +391,9 @@ def _flatten(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     return table.vector(Texts(texts.fill_null(_NOTHING)), type_, null_mask(texts))
 
 
-def _size(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    counts = pc.count_substring(operands[0][0].array, END).cast(pa.int64())
-    return fixed_values(counts, np.int64), []
+def count_pieces(texts: Texts) -> Codes:
+    """Return the number of pieces of each array or map."""
+    return fixed_values(pc.count_substring(texts.array, END).cast(pa.int64()), np.int64)
 
 
 def join_texts(
@@ -455,12 +418,13 @@ def join_texts(
     return pc.binary_join(found, between)
 
 
-def _array_join(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    (arrays, between, *instead), rows = distinct_columns([values for values, _ in operands])
+def _array_join(*columns: Texts) -> Texts:
+    (arrays, between, *instead), rows = distinct_columns(list(columns))
     offsets, pieces = split_pieces(arrays.array)
     texts = from_pieces(pieces, pa.large_string())
     joined = join_texts((offsets, texts), between.array, instead[0].array if instead else None)
-    return spread_rows(Texts(joined), rows), []
+    found: Texts = spread_rows(Texts(joined), rows)
+    return found
 
 
 def show_nested(
@@ -536,11 +500,10 @@ def _sequence(operands: list[Operand], type_: Type) -> Result:
     assert type_.element is not None
     pieces = pieces_of(first.repeat(sizes) + places * step.repeat(sizes), None, type_.element)
     reasons = ((bad, "a sequence never ends"), (large, TOO_LONG))
-    faults = [(mask, reason) for mask, reason in reasons if mask.any()]
-    return Texts(join_pieces(offsets, pieces.array)), faults
+    return Texts(join_pieces(offsets, pieces.array)), list(reasons)
 
 
-def each_list(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
+def each_list(function: Callable[..., Any]) -> Kernel:
     """Return a function that computes lists of texts, distinct rows one by one; None is null."""
 
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
@@ -586,9 +549,9 @@ ARRAY_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVecto
     "try_element_at": partial(_access, 1, True),
 }
 
-ARRAY_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
-    "size": _size,
-    "array_join": _array_join,
+ARRAY_FUNCTIONS: dict[str, Kernel] = {
+    "size": on_values(count_pieces),
+    "array_join": on_values(_array_join),
     "sequence": _sequence,
     "split": each_list(split_texts),
 }

@@ -14,8 +14,12 @@ from corollary.core.arrow_buffers import NUMPY_TYPES, fixed_array, fixed_values,
 from corollary.core.functors.catalog import FUNCTORS
 from corollary.core.functors.spec import find_template
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
-from corollary.engines.local.evaluation.text_functions import distinct_columns, spread_rows
+from corollary.engines.local.evaluation.kernels import (
+    Operand,
+    Result,
+    distinct_columns,
+    spread_rows,
+)
 from corollary.engines.local.values.native import dtype_of
 from corollary.engines.local.values.texts import Texts
 

@@ -7,38 +7,24 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from corollary.core.arrow_buffers import bool_values, fixed_array, fixed_values
-from corollary.core.spark_times import (
-    BLANKS,
-    format_interval,
-    read_day,
-    read_interval,
-    read_local,
-    read_moment,
-    read_time_of_day,
-)
+from corollary.core import spark_times
 from corollary.core.types import Kind, Type
 from corollary.core.values import format_value, read_float32, shortest_float32
-from corollary.engines.local.evaluation.arithmetic import (
-    FAILED_CONVERSION,
-    OVERFLOW,
-    Operand,
-    Result,
-)
 from corollary.engines.local.evaluation.decimals import round_half_up
 from corollary.engines.local.evaluation.functions.arrays import show_nested
-from corollary.engines.local.evaluation.text_functions import (
-    FEW_ROWS,
-    PLAIN_INTEGER,
-    distinct_rows,
-    spread_rows,
+from corollary.engines.local.evaluation.kernels import (
+    OVERFLOW,
+    Kernel,
+    Operand,
+    Result,
+    each_row,
+    each_text,
+    each_typed_row,
+    faults_of,
+    on_values,
 )
+from corollary.engines.local.evaluation.text_functions import plain_integers, to_text
 from corollary.engines.local.values import native
-from corollary.engines.local.values.texts import Texts
 
 DECIMAL_EXPONENT_MAX = 999
 """No decimal has more digits; a larger exponent makes it 0 or too large."""
@@ -94,29 +80,8 @@ def _decimal(text: str, scale: int, precision: int) -> int:
     return value
 
 
-def _parse(
-    read: Callable[[str, Type], Any], blanks: str = BLANKS
-) -> Callable[[list[Operand], Type], Result]:
-    """Return a function that reads distinct texts one by one, into native values."""
-
-    def apply(operands: list[Operand], type_: Type) -> Result:
-        (texts,), rows = distinct_rows([operands[0][0]])
-        parsed: list[Any] = []
-        bad = np.zeros(len(texts), np.bool_)
-        for at, text in enumerate(texts):
-            try:
-                parsed.append(read(text.strip(blanks), type_))
-            except (ValueError, OverflowError, ArithmeticError):
-                bad[at] = True
-                parsed.append(0)
-        if type_.is_decimal:
-            values = native.narrow_integers(np.array(parsed, object))
-        else:
-            values = np.array(parsed, native.dtype_of(type_.kind))
-        bad = spread_rows(bad, rows)
-        return spread_rows(values, rows), [(bad, FAILED_CONVERSION)] if bad.any() else []
-
-    return apply
+def _parse(read: Callable[[str, Type], Any], blanks: str = spark_times.BLANKS) -> Kernel:
+    return each_text(lambda text, type_: read(text.strip(blanks), type_))
 
 
 def _native(read: Callable[[str], Any]) -> Callable[[str, Type], Any]:
@@ -142,12 +107,8 @@ _parse_each_integer = _parse(_native(_integer))
 
 
 def _parse_integer(operands: list[Operand], type_: Type) -> Result:
-    texts = operands[0][0]
-    if len(texts) > FEW_ROWS:
-        is_plain = bool_values(pc.match_substring_regex(texts.array, PLAIN_INTEGER))
-        if is_plain.all():
-            return fixed_values(texts.array.cast(pa.int64()), np.int64), []
-    return _parse_each_integer(operands, type_)
+    numbers = plain_integers(operands[0][0])
+    return _parse_each_integer(operands, type_) if numbers is None else (numbers, [])
 
 
 def show_float(value: float) -> str:
@@ -190,6 +151,9 @@ def show_value(value: Any, type_: Type) -> str:
             return format_value(native.to_python(value, type_), type_)
 
 
+_show_each = each_typed_row(lambda source, value: show_value(value, source))
+
+
 def _show(operands: list[Operand], type_: Type) -> Result:
     ((values, source),) = operands
     if source.members:
@@ -198,35 +162,26 @@ def _show(operands: list[Operand], type_: Type) -> Result:
         case Kind.SYMBOL | Kind.RECORD | Kind.BINARY:
             return values, []
         case Kind.NUMBER:
-            return Texts(fixed_array(values, pa.int64()).cast(pa.large_string())), []
+            return to_text(operands, type_)
         case _:
-            (found,), rows = distinct_rows([values])
-            return spread_rows(Texts.of([show_value(each, source) for each in found]), rows), []
+            return _show_each(operands, type_)
 
 
 def _within_bounds(operands: list[Operand], type_: Type) -> Result:
     low, high = type_.spec.bounds
-    outside = (operands[0][0] < low) | (operands[0][0] > high)
-    return operands[0][0], [(outside, OVERFLOW)] if outside.any() else []
+    return operands[0][0], faults_of((operands[0][0] < low) | (operands[0][0] > high), OVERFLOW)
 
 
-def _format_interval(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    (amounts, _), (fields, _) = operands
-    (found,), rows = distinct_rows([amounts])
-    texts = [format_interval(int(each), str(fields[0])) for each in found]
-    return spread_rows(Texts.of(texts), rows), []
-
-
-CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+CAST_FUNCTIONS: dict[str, Kernel] = {
     "parse_integer": _parse_integer,
     "parse_float": _parse(_native(_float)),
     "parse_float32": _parse(_native(partial(_float, read=read_float32))),
     "parse_decimal": _parse(read_decimal),
     "parse_bool": _parse(_native(_read_bool)),
-    "parse_day": _parse(_native(read_day)),
-    "parse_moment": _parse(_native(read_moment)),
-    "parse_local": _parse(_native(read_local)),
-    "parse_time_of_day": _parse(_native(read_time_of_day), blanks=""),
+    "parse_day": _parse(_native(spark_times.read_day)),
+    "parse_moment": _parse(_native(spark_times.read_moment)),
+    "parse_local": _parse(_native(spark_times.read_local)),
+    "parse_time_of_day": _parse(_native(spark_times.read_time_of_day), blanks=""),
     **dict.fromkeys(
         (
             "to_local",
@@ -236,12 +191,12 @@ CAST_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
             "to_month_count",
             "time_to_micros",
         ),
-        lambda operands, _: (operands[0][0], []),
+        on_values(lambda values: values),
     ),
     **dict.fromkeys(("to_months", "time_from_micros"), _within_bounds),
-    "format_interval": _format_interval,
+    "format_interval": each_row(spark_times.format_interval),
     "parse_interval": lambda operands, type_: _parse(
-        lambda text, _: read_interval(text, str(operands[1][0][0]))
+        lambda text, _: spark_times.read_interval(text, str(operands[1][0][0]))
     )(operands, type_),
     "show": _show,
 }

@@ -12,7 +12,8 @@ import numpy as np
 
 from corollary.core.types import Type
 from corollary.engines.local.evaluation import decimals
-from corollary.engines.local.evaluation.arithmetic import OVERFLOW, compare_values
+from corollary.engines.local.evaluation.arithmetic import compare_values
+from corollary.engines.local.evaluation.kernels import OVERFLOW
 from corollary.engines.local.evaluation.value_vector import (
     ValueVector,
     dense_mask,

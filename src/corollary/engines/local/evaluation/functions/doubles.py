@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
 from corollary.engines.local.evaluation.float_pairs import (
     Pair,
     negative,
@@ -25,6 +24,7 @@ from corollary.engines.local.evaluation.float_pairs import (
     two_product,
     two_sum,
 )
+from corollary.engines.local.evaluation.kernels import Kernel, Operand, Result
 
 Floats = npt.NDArray[np.float64]
 LN2: Pair = (0.6931471805599453, 2.3190468138462996e-17)
@@ -348,7 +348,7 @@ LEAST_ARGUMENTS = {"ln": 0.0, "log2": 0.0, "log10": 0.0, "log1p": -1.0}
 """The logarithms are of larger numbers."""
 
 
-def _kernel(name: str) -> Callable[[list[Operand], Type], Result]:
+def _kernel(name: str) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
         arguments = [values for values, _ in operands]
         undefined = arguments[0] <= LEAST_ARGUMENTS.get(name, -np.inf)

@@ -19,11 +19,14 @@ from corollary.core.functors.json_reading import (
     read_json,
 )
 from corollary.core.values import is_encodable
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
 from corollary.engines.local.evaluation.functions.arrays import each_list
 from corollary.engines.local.evaluation.functions.casts import show_float
-from corollary.engines.local.evaluation.functions.text_parts import each_row
-from corollary.engines.local.evaluation.text_functions import NoValueError
+from corollary.engines.local.evaluation.kernels import (
+    FAILED_CONVERSION,
+    Kernel,
+    NoValueError,
+    each_row,
+)
 
 SPECIAL = re.compile(r'["\\\x00-\x1f]')
 WIDE = re.compile(r'["\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
@@ -237,7 +240,7 @@ def or_null(function: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
-JSON_FUNCTIONS: dict[str, Callable[[list[Operand], Any], Result]] = {
+JSON_FUNCTIONS: dict[str, Kernel] = {
     "get_json_object": each_row(or_null(_get)),
     "json_array_length": each_row(or_null(_length)),
     "json_object_keys": each_list(or_null(_keys)),

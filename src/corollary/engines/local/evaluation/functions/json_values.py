@@ -7,7 +7,7 @@ struct stay. Of what is no JSON, all is null.
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
 from functools import lru_cache
@@ -30,23 +30,18 @@ from corollary.core.spark_times import (
 from corollary.core.types import SYMBOL, Kind, Type, type_from_json
 from corollary.core.values import decimal_value, from_stored, read_float32
 from corollary.data_class import dataclass
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION, Operand, Result
+from corollary.engines.local.evaluation.functions import json_texts
 from corollary.engines.local.evaluation.functions.arrays import show_nested
 from corollary.engines.local.evaluation.functions.casts import read_decimal, show_value
-from corollary.engines.local.evaluation.functions.json_texts import (
-    EXACT_DECODER,
-    SPECIAL,
-    WIDE,
-    Fraction,
-    checked_text,
-    or_null,
-    write_json,
-)
 from corollary.engines.local.evaluation.functions.maps import KEY_TWICE
-from corollary.engines.local.evaluation.text_functions import (
+from corollary.engines.local.evaluation.kernels import (
+    FAILED_CONVERSION,
+    Kernel,
     NoValueError,
+    Operand,
+    Result,
     compute_rows,
-    distinct_rows,
+    each_typed_row,
     spread_rows,
 )
 from corollary.engines.local.evaluation.times import TIME_FUNCTIONS
@@ -116,7 +111,7 @@ class _Reader:
             case str() if kind is Kind.SYMBOL:
                 return _as_text(value)
             case _ if kind is Kind.SYMBOL:
-                return checked_text(write_json(value, WIDE))
+                return json_texts.checked_text(json_texts.write_json(value, json_texts.WIDE))
             case bool():
                 return value if kind is Kind.BOOL else None
             case bytes():
@@ -155,13 +150,13 @@ class _Reader:
 
 def _as_text(value: str) -> str:
     """Return a string; half of a surrogate pair becomes a question mark, as in Java."""
-    return checked_text(value.encode(errors="replace").decode())
+    return json_texts.checked_text(value.encode(errors="replace").decode())
 
 
 def _number(digits: bytes, type_: Type) -> Any:
     """Return a number; None if it does not fit."""
-    written = digits.written if isinstance(digits, Fraction) else digits.decode()
-    is_whole = not isinstance(digits, Fraction)
+    written = digits.written if isinstance(digits, json_texts.Fraction) else digits.decode()
+    is_whole = not isinstance(digits, json_texts.Fraction)
     match type_.logical_kind:
         case Kind.NUMBER if is_whole:
             value, bits = int(written), type_.precision
@@ -209,7 +204,7 @@ def _from_json(text: str, type_: Type, options: Mapping[str, Any]) -> Any:
         return None
     reader, found = _Reader(options), None
     try:
-        value = read_json(text, EXACT_DECODER)
+        value = read_json(text, json_texts.EXACT_DECODER)
         if type_.element is not None and type_.element.is_struct and isinstance(value, tuple):
             value = [value]
         found = reader.read(value, type_)
@@ -232,7 +227,7 @@ def _read(operands: list[Operand], type_: Type) -> Result:
     if not len(texts):
         return native.filler_values(0, type_), []
     target = _target(schemas[0], options[0])
-    read = or_null(lambda text: _from_json(text, *target))
+    read = json_texts.or_null(lambda text: _from_json(text, *target))
     found, faults, rows = compute_rows(read, operands[:1])
     column = pa.chunked_array([python_array(found, arrow_type(target[0]))])
     values, _ = native.from_arrow(to_stored_column(column, target[0]), target[0].stored)
@@ -245,7 +240,7 @@ def _read(operands: list[Operand], type_: Type) -> Result:
 def _written(values: Any, type_: Type, options: Mapping[str, Any]) -> Texts:
     """Return values of a type as JSON."""
     if type_.members:
-        names = [f"{write_json(name, SPECIAL)}:" for name, _ in type_.members]
+        names = [f"{json_texts.write_json(name, json_texts.SPECIAL)}:" for name, _ in type_.members]
         return show_nested(
             values,
             type_,
@@ -257,12 +252,11 @@ def _written(values: Any, type_: Type, options: Mapping[str, Any]) -> Texts:
     if option in options:
         operands = [(values, type_), (Texts.of(options[option]).repeat(len(values)), type_)]
         values, type_ = TIME_FUNCTIONS["format_time"](operands, SYMBOL)[0], SYMBOL
-    (found,), rows = distinct_rows([values])
-    texts: Texts = spread_rows(Texts.of([_write_value(each, type_) for each in found]), rows)
+    texts: Texts = _write_each([(values, type_)], SYMBOL)[0]
     return texts
 
 
-def _write_value(stored: Any, type_: Type) -> str:
+def _write_value(type_: Type, stored: Any) -> str:
     value = native.to_python(stored, type_)
     match type_.logical_kind:
         case Kind.SYMBOL:
@@ -280,7 +274,10 @@ def _write_value(stored: Any, type_: Type) -> str:
             return str(value)
         case _:
             text = show_value(stored, type_)
-    return write_json(text, SPECIAL)
+    return json_texts.write_json(text, json_texts.SPECIAL)
+
+
+_write_each = each_typed_row(_write_value)
 
 
 def _write(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
@@ -288,7 +285,7 @@ def _write(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     return _written(*operands[0], options), []
 
 
-JSON_VALUE_FUNCTIONS: Mapping[str, Callable[[list[Operand], Any], Result]] = {
+JSON_VALUE_FUNCTIONS: Mapping[str, Kernel] = {
     "from_json": _read,
     "to_json": _write,
 }

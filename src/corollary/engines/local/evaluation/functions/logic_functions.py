@@ -16,7 +16,8 @@ import re2
 from corollary.core.arrow_buffers import bool_values
 from corollary.core.functors.catalog import COMPARISON_OPERATORS
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import Operand, Result, compare_values
+from corollary.engines.local.evaluation.arithmetic import compare_values
+from corollary.engines.local.evaluation.kernels import Kernel, Operand, Result, on_values
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values.texts import Texts
 
@@ -24,12 +25,7 @@ Match = Callable[[Any, str], Any]
 """Returns which texts of an Arrow array match a pattern, as an Arrow array."""
 
 
-def _not(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
-    ((values, _),) = operands
-    return 1 - values, []
-
-
-def _compare(operator: str) -> Callable[[list[Operand], Type], Result]:
+def _compare(operator: str) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
         (one, one_type), (two, two_type) = operands
         true = compare_values(operator, one, one_type, two, two_type)
@@ -52,7 +48,7 @@ def _rows_by_pattern(patterns: Texts) -> Iterator[tuple[str, Any]]:
         yield text, order[start:end]
 
 
-def _matched(match: Match) -> Callable[[list[Operand], Type], Result]:
+def _matched(match: Match) -> Kernel:
     """Return a function that matches each text with the pattern of its row."""
 
     def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
@@ -109,8 +105,8 @@ def _like(texts: Any, pattern: str) -> Any:
             return pc.match_substring_regex(texts, text)
 
 
-LOGIC_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
-    "not": _not,
+LOGIC_FUNCTIONS: dict[str, Kernel] = {
+    "not": on_values(lambda values: 1 - values),
     **{name: _compare(operator) for name, operator in COMPARISON_OPERATORS.items()},
     "like": _matched(_like),
     "rlike": _matched(pc.match_substring_regex),

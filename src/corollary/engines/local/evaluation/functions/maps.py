@@ -11,25 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corollary.core.arrow_buffers import fixed_values, index_array, text_scalar
-from corollary.core.records.arrays import (
-    END,
-    Offsets,
-    join_entries,
-    join_fields,
-    join_pieces,
-    offsets_of,
-    split_entries,
-    split_pieces,
-    to_pieces,
-)
+from corollary.core.records import arrays
 from corollary.core.types import Type
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
 from corollary.engines.local.evaluation.functions.arrays import (
     ArrayRows,
+    count_pieces,
     split_texts,
     values_of,
 )
-from corollary.engines.local.evaluation.text_functions import distinct_rows, spread_rows
+from corollary.engines.local.evaluation.kernels import Kernel, distinct_rows, on_values, spread_rows
 from corollary.engines.local.evaluation.value_vector import ValueVector
 from corollary.engines.local.storage.code_range import Codes
 from corollary.engines.local.storage.layout import Mask
@@ -42,7 +32,7 @@ NO_PAIRS = "a map has another number of keys than of values"
 _NOTHING = text_scalar("")
 
 
-def _owners(offsets: Offsets) -> Codes:
+def _owners(offsets: arrays.Offsets) -> Codes:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
@@ -52,11 +42,14 @@ def _build(
     """Return maps of entries in the order of their owners, and what is wrong with them."""
     nulls, twice = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
     nulls[owners[fixed_values(pc.binary_length(keys).cast(pa.int64()), np.int64) == 0]] = True
-    offsets = offsets_of(np.bincount(owners, minlength=count))
+    offsets = arrays.offsets_of(np.bincount(owners, minlength=count))
     numbers = _numbers(owners, Texts(keys).ranks()[1])
     order = np.argsort(numbers, kind="stable")
     twice[owners[order][1:][np.diff(numbers[order]) == 0]] = True
-    return Texts(join_entries(offsets, keys, values)), [(nulls, NULL_KEY), (twice, KEY_TWICE)]
+    return Texts(arrays.join_entries(offsets, keys, values)), [
+        (nulls, NULL_KEY),
+        (twice, KEY_TWICE),
+    ]
 
 
 def _numbers(owners: Codes, ranks: Codes) -> Codes:
@@ -66,7 +59,7 @@ def _numbers(owners: Codes, ranks: Codes) -> Codes:
 
 def _from_arrays(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("map_from_arrays", inputs)
-    (starts, keys), (others, values) = (split_pieces(each.array) for each in table.columns)
+    (starts, keys), (others, values) = (arrays.split_pieces(each.array) for each in table.columns)
     bad = np.diff(starts) != np.diff(others)
     count = len(bad)
     kept = [index_array(np.flatnonzero(~bad[_owners(each)])) for each in (starts, others)]
@@ -77,7 +70,7 @@ def _from_arrays(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 
 def _concat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("map_concat", inputs)
-    parts = [split_entries(each.array) for each in table.columns]
+    parts = [arrays.split_entries(each.array) for each in table.columns]
     owners = np.concatenate([_owners(offsets) for offsets, _, _ in parts])
     order = np.argsort(owners, kind="stable")
     keys, values = (
@@ -99,7 +92,7 @@ def _str_to_map(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     keys = Texts.of([parts[0] for parts, _ in flat]).array
     found = [parts[1] if len(parts) > 1 else None for parts, _ in flat]
     values = pa.array(found, pa.large_string())
-    texts, faults = _build(owners, len(entries), to_pieces(keys), to_pieces(values))
+    texts, faults = _build(owners, len(entries), arrays.to_pieces(keys), arrays.to_pieces(values))
     spread = [(spread_rows(mask, places), reason) for mask, reason in faults]
     return table.vector(spread_rows(texts, places), type_, faults=spread)
 
@@ -107,7 +100,7 @@ def _str_to_map(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 def _find(table: ArrayRows) -> tuple[pa.Array, Codes, Mask]:
     """Return the pieces of values, where that of the key of each row is, and if there is one."""
     found, rows = table.columns[0].distinct()
-    offsets, keys, values = split_entries(found.array)
+    offsets, keys, values = arrays.split_entries(found.array)
     ranks = Texts(pa.concat_arrays([keys, table.columns[1].array])).ranks()[1]
     both = _numbers(np.concatenate([_owners(offsets), rows]), ranks)
     known, wanted = both[: len(keys)], both[len(keys) :]
@@ -121,12 +114,8 @@ def _value(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("map_value", inputs)
     pieces, places, has_key = _find(table)
     chosen = index_array(np.where(has_key, places, 0), ~has_key)
-    return table.vector(*_typed(pieces.take(chosen).fill_null(_NOTHING), type_))
-
-
-def _typed(pieces: pa.Array, type_: Type) -> tuple[object, Type, Mask | None]:
-    values, nulls = values_of(pieces, type_)
-    return values, type_, nulls
+    values, nulls = values_of(pieces.take(chosen).fill_null(_NOTHING), type_)
+    return table.vector(values, type_, nulls)
 
 
 def _contains(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
@@ -134,17 +123,12 @@ def _contains(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     return table.vector(_find(table)[2].astype(np.int64), type_)
 
 
-def _list(which: str, operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    offsets, keys, values = split_entries(operands[0][0].array)
+def _list(which: str, maps: Texts) -> Texts:
+    offsets, keys, values = arrays.split_entries(maps.array)
     pieces = {"keys": keys, "values": values}.get(which)
     if pieces is None:
-        pieces = to_pieces(join_fields([keys, values]))
-    return Texts(join_pieces(offsets, pieces)), []
-
-
-def _size(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    counts = pc.count_substring(operands[0][0].array, END).cast(pa.int64())
-    return fixed_values(counts, np.int64) // 2, []
+        pieces = arrays.to_pieces(arrays.join_fields([keys, values]))
+    return Texts(arrays.join_pieces(offsets, pieces))
 
 
 MAP_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVector]] = {
@@ -155,7 +139,7 @@ MAP_COMBINATIONS: dict[str, Callable[[Sequence[ValueVector], Type], ValueVector]
     "map_contains_key": _contains,
 }
 
-MAP_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
-    **{f"map_{which}": partial(_list, which) for which in ("keys", "values", "entries")},
-    "map_size": _size,
+MAP_FUNCTIONS: dict[str, Kernel] = {
+    **{f"map_{which}": on_values(partial(_list, which)) for which in ("keys", "values", "entries")},
+    "map_size": on_values(lambda texts: count_pieces(texts) // 2),
 }

@@ -7,27 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from corollary.core.functors.conversions import (
-    AS_FLOAT,
-    AS_NUMBER,
-    AS_UNSIGNED,
-    BITS_OF_SINGLE,
-    SINGLE,
-    SINGLE_OF_BITS,
-)
+from corollary.core.functors import conversions
 from corollary.core.types import NUMBER, Type
 from corollary.engines.local.evaluation import decimals
-from corollary.engines.local.evaluation.arithmetic import (
-    ARITHMETIC_FUNCTIONS,
+from corollary.engines.local.evaluation.arithmetic import ARITHMETIC_FUNCTIONS, to_integer
+from corollary.engines.local.evaluation.kernels import (
     DIVISION_BY_ZERO,
     FAILED_CONVERSION,
     OVERFLOW,
+    Kernel,
     Operand,
     Result,
     faults_of,
-    to_integer,
+    on_values,
 )
 from corollary.engines.local.values.native import NativeArray, narrow_integers
+
+_QUIETLY = np.errstate(all="ignore")
 
 UNDEFINED_ROOT = "undefined root"
 EXACT_FLOAT_MAX = 2.0**52
@@ -146,7 +142,7 @@ def _rounded(value: float, places: int, rounding: str) -> float:
     return float(exact.quantize(Decimal(1).scaleb(-places), rounding, _CONTEXT))
 
 
-def _whole(function: Any, is_up: bool) -> Callable[[list[Operand], Type], Result]:
+def _whole(function: Any, is_up: bool) -> Kernel:
     def apply(operands: list[Operand], type_: Type) -> Result:
         values, source = operands[0]
         if source.is_float:
@@ -184,14 +180,6 @@ def _root(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one
     return np.sqrt(np.where(negative, 0.0, values)), faults_of(negative, UNDEFINED_ROOT)
 
 
-def _mapped(function: Callable[[Any], Any]) -> Callable[[list[Operand], Type], Result]:
-    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
-        with np.errstate(all="ignore"):
-            return function(operands[0][0]), []
-
-    return apply
-
-
 def _to_integer(operands: list[Operand], type_: Type) -> Result:
     (given, source), _ = operands
     if source.is_float:  # the largest integer has no float: like Spark, take the one above for it
@@ -208,40 +196,32 @@ def _to_integer(operands: list[Operand], type_: Type) -> Result:
     return values, faults
 
 
-def _single(operands: list[Operand], type_: Type) -> Result:
+def _single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
     ((values, _),) = operands
-    rounded, _ = _to_float32(operands, type_)
+    rounded = _to_float32(values)
     return rounded, faults_of(np.isinf(rounded) & np.isfinite(values), OVERFLOW)
 
 
-def _to_float32(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    ((values, _),) = operands
-    with np.errstate(all="ignore"):
-        return values.astype(np.float32).astype(np.float64), []
+@_QUIETLY
+def _to_float32(values: NativeArray) -> NativeArray:
+    return values.astype(np.float32).astype(np.float64)
 
 
-def _single_of_bits(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
-    ((values, _),) = operands
-    bits = values.astype(np.uint64).astype(np.uint32)
-    with np.errstate(all="ignore"):  # a signalling NaN
-        return bits.view(np.float32).astype(np.float64), []
+@_QUIETLY  # a signalling NaN
+def _single_of_bits(values: NativeArray) -> NativeArray:
+    return values.astype(np.uint64).astype(np.uint32).view(np.float32).astype(np.float64)
 
 
-def _bits_of_single(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape
-    ((values, _),) = operands
-    with np.errstate(all="ignore"):
-        return values.astype(np.float32).view(np.int32).astype(np.int64), []
+@_QUIETLY
+def _bits_of_single(values: NativeArray) -> NativeArray:
+    return values.astype(np.float32).view(np.int32).astype(np.int64)
 
 
-def _same_bits(dtype: Any) -> Callable[[list[Operand], Type], Result]:
-    def apply(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001 - one shape for all
-        ((values, _),) = operands
-        return np.ascontiguousarray(values).view(dtype), []
-
-    return apply
+def _same_bits(dtype: Any) -> Kernel:
+    return on_values(lambda values: np.ascontiguousarray(values).view(dtype))
 
 
-NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+NUMBER_FUNCTIONS: dict[str, Kernel] = {
     "multiply": _product,
     "divide": _quotient,
     "rem": _remainder,
@@ -250,20 +230,20 @@ NUMBER_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "round_even": partial(_round_to, ROUND_HALF_EVEN),
     "floor_to": partial(_round_to, ROUND_FLOOR),
     "ceil_to": partial(_round_to, ROUND_CEILING),
-    "rint": _mapped(np.rint),
-    "degrees": _mapped(lambda values: values * 57.29577951308232),
-    "radians": _mapped(lambda values: values * 0.017453292519943295),
+    "rint": on_values(np.rint),
+    "degrees": on_values(_QUIETLY(lambda values: values * 57.29577951308232)),
+    "radians": on_values(lambda values: values * 0.017453292519943295),
     "floor": _whole(np.floor, is_up=False),
     "ceil": _whole(np.ceil, is_up=True),
     "abs": _absolute,
     "sign": _sign,
     "sqrt": _root,
     "to_integer": _to_integer,
-    "to_float32": _to_float32,
-    SINGLE: _single,
-    SINGLE_OF_BITS: _single_of_bits,
-    BITS_OF_SINGLE: _bits_of_single,
-    AS_NUMBER: _same_bits(np.int64),
-    AS_UNSIGNED: _same_bits(np.uint64),
-    AS_FLOAT: _same_bits(np.float64),
+    "to_float32": on_values(_to_float32),
+    conversions.SINGLE: _single,
+    conversions.SINGLE_OF_BITS: on_values(_single_of_bits),
+    conversions.BITS_OF_SINGLE: on_values(_bits_of_single),
+    conversions.AS_NUMBER: _same_bits(np.int64),
+    conversions.AS_UNSIGNED: _same_bits(np.uint64),
+    conversions.AS_FLOAT: _same_bits(np.float64),
 }

@@ -22,10 +22,10 @@ from corollary.core.records.record_text import (
     record_text,
     split_record,
 )
-from corollary.core.types import NIL, PLAIN_BRANCH, Branch, RecordType, Type
+from corollary.core.types import NIL, PLAIN_BRANCH, SYMBOL, Branch, RecordType, Type
 from corollary.core.values import SCALARS, parse_value
-from corollary.engines.local.evaluation.arithmetic import Operand, Result
-from corollary.engines.local.evaluation.text_functions import TEXT_FUNCTIONS
+from corollary.engines.local.evaluation.kernels import Operand, Result
+from corollary.engines.local.evaluation.text_functions import to_text
 from corollary.engines.local.evaluation.value_vector import ValueVector, union_masks
 from corollary.engines.local.values import native
 from corollary.engines.local.values.texts import Texts
@@ -62,7 +62,7 @@ def _field_texts(values: Any, type_: Type, close: str) -> pa.Array:
     """Return the texts of a field as they stand in a record."""
     if type_.record is not None:
         return values.array
-    texts, _ = TEXT_FUNCTIONS["to_string"]([(values, type_)], type_)
+    texts, _ = to_text([(values, type_)], SYMBOL)
     if not type_.is_symbol:
         return texts.array
     needs = pc.match_substring_regex(texts.array, NEEDS_QUOTES[close])

@@ -28,21 +28,21 @@ from corollary.core.functors.number_formats import read_number_format
 from corollary.core.functors.texts import HMAC_ALGORITHMS
 from corollary.core.types import Type
 from corollary.core.values import is_encodable
-from corollary.engines.local.evaluation.arithmetic import (
-    FAILED_CONVERSION,
-    OVERFLOW,
-    Operand,
-    Result,
-)
 from corollary.engines.local.evaluation.functions.arrays import each_list
 from corollary.engines.local.evaluation.functions.urls import part_of_url
-from corollary.engines.local.evaluation.text_functions import (
-    TEXT_FUNCTIONS,
+from corollary.engines.local.evaluation.kernels import (
+    FAILED_CONVERSION,
+    OVERFLOW,
+    Kernel,
     NoValueError,
-    compute_rows,
-    spread_rows,
+    Operand,
+    Result,
+    each_row,
+    each_typed_row,
+    faults_of,
+    on_values,
 )
-from corollary.engines.local.values.native import dtype_of
+from corollary.engines.local.evaluation.text_functions import TEXT_FUNCTIONS
 from corollary.engines.local.values.texts import Texts
 
 TEXT_MAX_CHARACTERS = 1 << 24
@@ -52,20 +52,6 @@ _WIDE = Context(prec=100)
 """No decimal has more digits."""
 
 UNKNOWN_GROUP = "unknown group in the replacement"
-
-
-def each_row(function: Callable[..., Any]) -> Callable[[list[Operand], Type], Result]:
-    """Return a function that computes distinct rows one by one; None is null."""
-
-    def apply(operands: list[Operand], type_: Type) -> Result:
-        results, faults, rows = compute_rows(function, operands)
-        if type_.stores_texts:
-            made: Any = Texts.of([each or "" for each in results])
-        else:
-            made = np.array([each or 0 for each in results], dtype_of(type_.kind))
-        return spread_rows(made, rows), faults
-
-    return apply
 
 
 def _mapped(ascii_name: str, function: Callable[[str], str]) -> Callable[..., Result]:
@@ -92,10 +78,6 @@ def _trimmed(name: str, strip: Callable[[str, str], str]) -> Callable[..., Resul
     return apply
 
 
-def _reverse(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
-    return Texts(pc.utf8_reverse(operands[0][0].array)), []
-
-
 def _initcap(text: str) -> str:
     return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
 
@@ -112,7 +94,7 @@ def _replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _slice(operands: list[Operand], type_: Type, bounds: Callable[..., tuple[Any, Any]]) -> Result:
+def _slice(bounds: Callable[..., tuple[Any, Any]], operands: list[Operand], type_: Type) -> Result:
     """Cut texts between two places, that of the first character and that after the last one."""
     texts, *numbers = (values for values, _ in operands)
     if texts.is_ascii:
@@ -136,19 +118,8 @@ def _substring_bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
     return starts, np.where(starts < 0, starts + length, starts + np.minimum(length, sizes))
 
 
-def _substring(operands: list[Operand], type_: Type) -> Result:
-    return _slice(operands, type_, _substring_bounds)
-
-
-def _left(operands: list[Operand], type_: Type) -> Result:
-    return _slice(operands, type_, lambda sizes, count: (np.zeros_like(sizes), count))
-
-
-def _right(operands: list[Operand], type_: Type) -> Result:
-    def bounds(sizes: Any, count: Any) -> tuple[Any, Any]:
-        return sizes - np.clip(count, 0, sizes), sizes
-
-    return _slice(operands, type_, bounds)
+def _right_bounds(sizes: Any, count: Any) -> tuple[Any, Any]:
+    return sizes - np.clip(count, 0, sizes), sizes
 
 
 def _position(operands: list[Operand], type_: Type) -> Result:
@@ -160,7 +131,7 @@ def _position(operands: list[Operand], type_: Type) -> Result:
     return each_row(lambda part, text: text.find(part) + 1)(operands, type_)
 
 
-def _pad(is_left: bool) -> Callable[[list[Operand], Type], Result]:
+def _pad(is_left: bool) -> Kernel:
     def pad(text: str, size: int, filling: str) -> str:
         lacking = size - len(text)
         if lacking <= 0 or not filling:
@@ -242,7 +213,7 @@ def _character(number: int) -> str:
 def _from_hex(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     digits = pc.ascii_upper(operands[0][0].array)
     bad = ~bool_values(pc.match_substring_regex(digits, "^(?:[0-9A-F]{2})*$"))
-    return Texts(digits), [(bad, FAILED_CONVERSION)] if bad.any() else []
+    return Texts(digits), faults_of(bad, FAILED_CONVERSION)
 
 
 def _from_utf8(digits: str, errors: str = "strict") -> str:
@@ -264,12 +235,9 @@ def _from_base64(text: str) -> str:
     return b64decode(digits + "=" * lacking).hex().upper()
 
 
-def _slice_bytes(operands: list[Operand], type_: Type) -> Result:
-    def bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
-        starts, ends = _substring_bounds(sizes // 2, first, length)
-        return 2 * starts, 2 * ends
-
-    return _slice(operands, type_, bounds)
+def _byte_bounds(sizes: Any, first: Any, length: Any) -> tuple[Any, Any]:
+    starts, ends = _substring_bounds(sizes // 2, first, length)
+    return 2 * starts, 2 * ends
 
 
 _SOUNDS = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "01230127022455012623017202", strict=True))
@@ -386,55 +354,35 @@ def _convert_base(text: str, base: int, to: int) -> str:
     return f"-{found}" if is_negative and to < 0 else found
 
 
-def _format_number(operands: list[Operand], type_: Type) -> Result:
-    (_, source), _ = operands
-
-    def show(value: Any, digits: int) -> str:
-        if digits < 0:
-            return ""
-        _checked_size(digits)
-        if not source.is_float:
-            return f"{Decimal(value).scaleb(-source.scale, _WIDE):,.{digits}f}"
-        if not isfinite(value):
-            return "NaN" if isnan(value) else "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
-        # The fewest digits that mean the float, or, where that is less, those of its exact value.
-        shortest = Decimal(repr(value))
-        exponent = shortest.as_tuple().exponent
-        is_short = isinstance(exponent, int) and -exponent <= digits
-        return f"{shortest if is_short else value:,.{digits}f}"
-
-    return each_row(show)(operands, type_)
+def _format_number(source: Type, value: Any, digits: int) -> str:
+    if digits < 0:
+        return ""
+    _checked_size(digits)
+    if not source.is_float:
+        return f"{Decimal(value).scaleb(-source.scale, _WIDE):,.{digits}f}"
+    if not isfinite(value):
+        return "NaN" if isnan(value) else "\N{INFINITY}" if value > 0 else "-\N{INFINITY}"
+    # The fewest digits that mean the float, or, where that is less, those of its exact value.
+    shortest = Decimal(repr(value))
+    exponent = shortest.as_tuple().exponent
+    is_short = isinstance(exponent, int) and -exponent <= digits
+    return f"{shortest if is_short else value:,.{digits}f}"
 
 
-def _format_decimal(operands: list[Operand], type_: Type) -> Result:
-    (_, source), _ = operands
-
-    def show(value: Any, written: str) -> str:
-        form = read_number_format(written)
-        if form is None:
-            raise NoValueError(FAILED_CONVERSION)
-        return form.write(int(value), source.scale)
-
-    return each_row(show)(operands, type_)
+def _format_decimal(source: Type, value: Any, written: str) -> str:
+    form = read_number_format(written)
+    if form is None:
+        raise NoValueError(FAILED_CONVERSION)
+    return form.write(int(value), source.scale)
 
 
-def _format_value(operands: list[Operand], type_: Type) -> Result:
-    source = operands[0][1]
-
-    def show(value: Any, form: str, bits: int) -> str:
-        if source.is_decimal:
-            value = Decimal(int(value)).scaleb(-source.scale, _WIDE)
-        elif source.is_float:
-            value = float(value)
-        elif source.is_number:
-            value = int(value)
-        try:
-            found = show_formatted(value, form, int(bits))
-        except (ValueError, OverflowError):
-            raise NoValueError(FAILED_CONVERSION) from None
-        return found
-
-    return each_row(show)(operands, type_)
+def _format_value(source: Type, value: Any, form: str, bits: int) -> str:
+    if source.is_decimal:
+        value = Decimal(int(value)).scaleb(-source.scale, _WIDE)
+    try:
+        return show_formatted(value, form, bits)
+    except (ValueError, OverflowError):
+        raise NoValueError(FAILED_CONVERSION) from None
 
 
 _DIGITS_OF_BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -504,18 +452,18 @@ def _mask(text: str, upper: str = "X", lower: str = "x", digit: str = "n", other
     return "".join(signs.get(category(each), other) or each for each in text)
 
 
-TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
+TEXT_PART_FUNCTIONS: dict[str, Kernel] = {
     "upper": _mapped("ascii_upper", str.upper),
     "lower": _mapped("ascii_lower", str.lower),
     "trim": _trimmed("utf8_trim", str.strip),
     "ltrim": _trimmed("utf8_ltrim", str.lstrip),
     "rtrim": _trimmed("utf8_rtrim", str.rstrip),
-    "reverse": _reverse,
+    "reverse": on_values(lambda texts: Texts(pc.utf8_reverse(texts.array))),
     "initcap": each_row(_initcap),
     "replace": each_row(_replace),
-    "substring": _substring,
-    "left": _left,
-    "right": _right,
+    "substring": partial(_slice, _substring_bounds),
+    "left": partial(_slice, lambda sizes, count: (np.zeros_like(sizes), count)),
+    "right": partial(_slice, _right_bounds),
     "position": _position,
     "lpad": _pad(is_left=True),
     "rpad": _pad(is_left=False),
@@ -525,16 +473,16 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "regexp_extract": each_row(_regexp_extract),
     "chr": each_row(_character),
     "ascii": each_row(lambda text: ord(text[0]) if text else 0),
-    "to_hex": lambda operands, _: (operands[0][0], []),
+    "to_hex": on_values(lambda digits: digits),
     "from_hex": _from_hex,
     "to_utf8": each_row(lambda text: text.encode().hex().upper()),
     "from_utf8": each_row(_from_utf8),
     "repair_utf8": each_row(partial(_from_utf8, errors="replace")),
     "to_base64": each_row(lambda digits: _base64(bytes.fromhex(digits))),
     "from_base64": each_row(_from_base64),
-    "byte_count": lambda operands, _: (operands[0][0].byte_lengths() // 2, []),
+    "byte_count": on_values(lambda digits: digits.byte_lengths() // 2),
     "join_bytes": TEXT_FUNCTIONS["cat"],
-    "slice_bytes": _slice_bytes,
+    "slice_bytes": partial(_slice, _byte_bounds),
     "to_base32": each_row(lambda text: b32encode(text.encode()).decode()),
     "soundex": each_row(_soundex),
     "luhn_check": each_row(_luhn_check),
@@ -545,9 +493,9 @@ TEXT_PART_FUNCTIONS: dict[str, Callable[[list[Operand], Type], Result]] = {
     "translate": each_row(lambda text, old, new: text.translate(_translation(old, new))),
     "substring_index": each_row(_substring_index),
     "regexp_instr": each_row(_regexp_instr),
-    "format_number": _format_number,
-    "format_decimal": _format_decimal,
-    "format_value": _format_value,
+    "format_number": each_typed_row(_format_number),
+    "format_decimal": each_typed_row(_format_decimal),
+    "format_value": each_typed_row(_format_value),
     "conv": each_row(_convert_base),
     "parse_url": each_row(part_of_url),
     "from_base32": each_row(_from_base32),

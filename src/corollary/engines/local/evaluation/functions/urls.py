@@ -12,8 +12,7 @@ from ipaddress import AddressValueError, IPv6Address
 import re2
 
 from corollary.core.functors.catalog import count_groups
-from corollary.engines.local.evaluation.arithmetic import FAILED_CONVERSION
-from corollary.engines.local.evaluation.text_functions import NoValueError
+from corollary.engines.local.evaluation.kernels import FAILED_CONVERSION, NoValueError
 
 _OTHER = "\x81-\x9f\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _ESCAPED = rf"%[0-9A-Fa-f]{{2}}|[^\x00-\x80{_OTHER}]"

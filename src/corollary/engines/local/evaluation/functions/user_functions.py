@@ -15,11 +15,7 @@ from corollary.core.types import SYMBOL, Type
 from corollary.core.user_functors.registration import missing_function
 from corollary.core.user_functors.user_functor import UserCall, UserFunction, UserFunctor
 from corollary.core.values import format_value, is_value, quote_text
-from corollary.engines.local.evaluation.value_vector import (
-    ValueVector,
-    fault_mask_of,
-    union_masks,
-)
+from corollary.engines.local.evaluation.value_vector import ComputedRows, ValueVector
 from corollary.engines.local.storage.layout import Mask
 from corollary.engines.local.values import native
 
@@ -43,30 +39,12 @@ def apply_user_functor(call: UserCall, inputs: Sequence[ValueVector], count: int
     functor, function = call.functor, call.functor.function
     if function is None:
         raise missing_function(functor.name)
-    nulls: Mask | None = None
-    faults: tuple[tuple[Mask, str], ...] = ()
-    for each in inputs:
-        nulls = union_masks(nulls, each.nulls)
-        faults += each.faults
-    skip = union_masks(nulls, fault_mask_of(faults))
-    taken = np.ones(count, np.bool_) if skip is None else ~skip
-    rows = int(np.count_nonzero(taken))
-    operands = [(each.values if skip is None else each.values[taken]) for each in inputs]
+    rows = ComputedRows(inputs)
+    operands = [rows.take(each.values) for each in inputs]
+    size = count if rows.skipped is None else int(np.count_nonzero(~rows.skipped))
     compute = _vectorised if function.is_vectorised else _by_row
-    values, new_nulls, new_faults = compute(functor, function, operands, rows)
-    if skip is not None:
-        values = native.scatter_values(values, taken)
-        new_nulls = _scatter(new_nulls, taken)
-        new_faults = [(_scatter(mask, taken), reason) for mask, reason in new_faults]
-    nulls = union_masks(nulls, new_nulls if new_nulls.any() else None)
-    type_ = call.type or functor.result
-    return ValueVector(values, type_, nulls, faults + tuple(new_faults))
-
-
-def _scatter(mask: Mask, taken: Mask) -> Mask:
-    found = np.zeros(len(taken), np.bool_)
-    found[taken] = mask
-    return found
+    values, nulls, faults = compute(functor, function, operands, size)
+    return rows.vector(values, call.type or functor.result, nulls if nulls.any() else None, faults)
 
 
 # --- a call for each row -------------------------------------------------------------------------

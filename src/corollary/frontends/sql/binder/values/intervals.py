@@ -11,21 +11,8 @@ from datetime import date, timedelta
 
 from sqlglot import exp
 
+from corollary.core import types
 from corollary.core.spark_times import SIZES, names_of, read_interval
-from corollary.core.types import (
-    DATE,
-    DURATION,
-    FLOAT,
-    MONTHS,
-    NUMBER,
-    SQL_NUMERIC,
-    TIME_OF_DAY,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    Type,
-    decimal,
-    interval,
-)
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.common_types import (
     call,
@@ -60,7 +47,7 @@ _UNITS = {
 _PART = re.compile(r"\s*([+-]?)\s*([0-9]+)(?:\.([0-9]{1,9}))?\s*([A-Za-z]+)\s*")
 _NUMBER = re.compile(r"\s*([+-]?)([0-9]+)(?:\.([0-9]{1,9}))?\s*")
 
-_Amount = tuple[int, Type]
+_Amount = tuple[int, types.Type]
 """Months or microseconds, and the type."""
 
 
@@ -94,7 +81,7 @@ def interval_literal(node: exp.Interval, session: BindingSession) -> ConstantVal
 
 def _span(text: str, fields: str) -> _Amount | None:
     try:
-        return read_interval(text.strip(), fields), interval(fields)
+        return read_interval(text.strip(), fields), types.interval(fields)
     except (ValueError, OverflowError):
         return None
 
@@ -122,7 +109,7 @@ def microseconds_of(text: str) -> int | None:
     (1000000, None)
     """
     found = _several(text)
-    return found[0] if found is not None and wider(found[1], DURATION) else None
+    return found[0] if found is not None and wider(found[1], types.DURATION) else None
 
 
 def _one(sign: str, whole: str, fraction: str | None, unit: str) -> _Amount | None:
@@ -133,7 +120,7 @@ def _one(sign: str, whole: str, fraction: str | None, unit: str) -> _Amount | No
     field, count = _UNITS[word]
     size = SIZES[field] // count if field == "SECOND" else SIZES[field] * count
     amount = int(whole) * size + int((fraction or "")[:6].ljust(6, "0"))
-    return -amount if sign == "-" else amount, interval(field)
+    return -amount if sign == "-" else amount, types.interval(field)
 
 
 # --- arithmetic --------------------------------------------------------------------------------
@@ -148,7 +135,7 @@ def combine(sign: str, left: Expression, right: Expression, site: Site) -> Expre
     common = wider(left.type, right.type)
     if sign == "-" and common is not None and common.is_time_of_day:
         both = [amount_of(each) for each in aligned((left, right), site, SIGNS[sign])]
-        return _sum(sign, both[0], both[1], interval("HOUR TO SECOND"), site)
+        return _sum(sign, both[0], both[1], types.interval("HOUR TO SECOND"), site)
     if sign in "+-" and left.type.is_time:
         return (
             _difference(left, right, site) if right.type.is_time else _days(sign, left, right, site)
@@ -162,7 +149,7 @@ def _with_interval(sign: str, left: Expression, right: Expression, site: Site) -
     if sign in "*/":
         if sign == "*" and right.type.is_interval:
             left, right = right, left
-        is_number = right.type.logical_kind in SQL_NUMERIC or right.type.is_symbol
+        is_number = right.type.logical_kind in types.SQL_NUMERIC or right.type.is_symbol
         if left.type.is_interval and is_number:
             return scaled(sign, left, right, site)
     elif sign in "+-":
@@ -179,12 +166,14 @@ def _with_interval(sign: str, left: Expression, right: Expression, site: Site) -
             message = "Nothing can be taken away from an interval but an interval."
             raise site.error("C1319", message, "write the date or timestamp first")
     elif (type_ := wider(left.type, right.type)) and type_.is_interval and sign == "DIV":
-        return call("/", (amount_of(left), amount_of(right)), NUMBER, site.span)
+        return call("/", (amount_of(left), amount_of(right)), types.NUMBER, site.span)
     raise mismatch(site, (left, right), SIGNS.get(sign, f"`{sign}`"))
 
 
-def _sum(sign: str, left: Expression, right: Expression, type_: Type, site: Site) -> Expression:
-    found: Expression = call(sign, (left, right), NUMBER, site.span)
+def _sum(
+    sign: str, left: Expression, right: Expression, type_: types.Type, site: Site
+) -> Expression:
+    found: Expression = call(sign, (left, right), types.NUMBER, site.span)
     if isinstance(left, ConstantValue) and isinstance(right, ConstantValue):
         one, two = left.value, right.value
         if isinstance(one, int) and isinstance(two, int):  # the parts of a literal are a sum
@@ -197,36 +186,38 @@ def scaled(sign: str, value: Expression, factor: Expression, site: Site) -> Expr
     """Return an interval times or by a number, rounded half away from zero, with all fields."""
     amount, span = amount_of(value), site.span
     if factor.type.is_symbol:
-        factor = convert(factor, NUMBER if is_untyped(factor) else FLOAT)
+        factor = convert(factor, types.NUMBER if is_untyped(factor) else types.FLOAT)
     if factor.type.stores_floats:
-        factor = convert(factor, FLOAT)
-        found: Expression = call(sign, (convert(amount, FLOAT), factor), FLOAT, span)
-        found = call("round_to", (found, integer(0)), FLOAT, span)
+        factor = convert(factor, types.FLOAT)
+        found: Expression = call(sign, (convert(amount, types.FLOAT), factor), types.FLOAT, span)
+        found = call("round_to", (found, integer(0)), types.FLOAT, span)
     elif sign == "/" or not factor.type.is_number:
-        found = rounded(sign, amount, factor, decimal(38, 0), span)
+        found = rounded(sign, amount, factor, types.decimal(38, 0), span)
     else:
-        found = call(sign, (amount, factor), NUMBER, span)
+        found = call(sign, (amount, factor), types.NUMBER, span)
     if not found.type.is_number:
-        found = call("to_integer", (found, integer(64)), NUMBER, span)
+        found = call("to_integer", (found, integer(64)), types.NUMBER, span)
     return interval_of(found, replace(value.type, precision=0), span)
 
 
 def _difference(left: Expression, right: Expression, site: Site) -> Expression:
     """Return the time from one date or timestamp to another."""
     if left.type.is_date and right.type.is_date:
-        days = call("days_between", (right, left), NUMBER, site.span)
-        amount = call("*", (days, integer(SIZES["DAY"])), NUMBER, site.span)
-        return interval_of(amount, interval("DAY"), site.span)
-    both = (convert(right, TIMESTAMP), convert(left, TIMESTAMP))
-    return interval_of(call("microseconds_between", both, NUMBER, site.span), DURATION, site.span)
+        days = call("days_between", (right, left), types.NUMBER, site.span)
+        amount = call("*", (days, integer(SIZES["DAY"])), types.NUMBER, site.span)
+        return interval_of(amount, types.interval("DAY"), site.span)
+    both = (convert(right, types.TIMESTAMP), convert(left, types.TIMESTAMP))
+    return interval_of(
+        call("microseconds_between", both, types.NUMBER, site.span), types.DURATION, site.span
+    )
 
 
 def _days(sign: str, day: Expression, other: Expression, site: Site) -> Expression:
     """Return a date and a number of days together."""
     if day.type.is_date and (other.type.is_number or is_untyped(other)):
-        other = convert(other, NUMBER.with_null(other.type.nullable))
+        other = convert(other, types.NUMBER.with_null(other.type.nullable))
         days = other if sign == "+" else negative(other, site)
-        return call("add_days", (day, days), DATE, site.span)
+        return call("add_days", (day, days), types.DATE, site.span)
     message = f"{type_name(day.type)} and {type_name(other.type)} cannot be added or subtracted."
     raise site.error("C1319", message, "add an interval, as in `x + INTERVAL 1 DAY`")
 
@@ -234,31 +225,31 @@ def _days(sign: str, day: Expression, other: Expression, site: Site) -> Expressi
 def moved(value: Expression, step: Expression, is_minus: bool, site: Site) -> Expression:
     """Return a date or timestamp and an interval together."""
     if value.type.is_timestamp_ntz:
-        found = moved(convert(value, TIMESTAMP), step, is_minus, site)
-        return convert(found, TIMESTAMP_NTZ)
-    if value.type.is_time_of_day and step.type.logical is not MONTHS.logical:
+        found = moved(convert(value, types.TIMESTAMP), step, is_minus, site)
+        return convert(found, types.TIMESTAMP_NTZ)
+    if value.type.is_time_of_day and step.type.logical is not types.MONTHS.logical:
         amounts = (amount_of(value), amount_of(step))
-        found = call("-" if is_minus else "+", amounts, NUMBER, site.span)
-        return call("time_from_micros", (found,), TIME_OF_DAY, site.span)
+        found = call("-" if is_minus else "+", amounts, types.NUMBER, site.span)
+        return call("time_from_micros", (found,), types.TIME_OF_DAY, site.span)
     if is_untyped(value):
-        value = convert(value, TIMESTAMP)
+        value = convert(value, types.TIMESTAMP)
     if value.type.is_symbol:
-        raise unfit(site, value, DATE)
+        raise unfit(site, value, types.DATE)
     if not value.type.is_time:
         message = f"An interval cannot be added to {type_name(value.type)}."
         raise site.error("C1319", message, "add it to a date or timestamp")
-    is_days, is_months = step.type.fields == "DAY", step.type.logical is MONTHS.logical
+    is_days, is_months = step.type.fields == "DAY", step.type.logical is types.MONTHS.logical
     if not is_days and not is_months:
-        value = convert(value, TIMESTAMP)
+        value = convert(value, types.TIMESTAMP)
     amount = amount_of(step)
     if is_minus:
         amount = negative(amount, site)
-    plain = DATE if value.type.is_date else TIMESTAMP
+    plain = types.DATE if value.type.is_date else types.TIMESTAMP
     if not isinstance(amount, ConstantValue) or not isinstance(amount.value, int):
         if is_months:
             return call("add_months", (value, amount), plain, site.span)
         if is_days:
-            amount = call("/", (amount, integer(SIZES["DAY"])), NUMBER, site.span)
+            amount = call("/", (amount, integer(SIZES["DAY"])), types.NUMBER, site.span)
             return call("add_days", (value, amount), plain, site.span)
         return call("add_microseconds", (value, amount), plain, site.span)
     count = amount.value
@@ -300,8 +291,8 @@ def interval_part(name: str, value: Expression, site: Site) -> Expression:
     found, larger = amount_of(value), {"MONTH": "YEAR", "HOUR": "DAY", "MINUTE": "HOUR"}
     if name not in ("YEAR", "DAY"):
         size = SIZES[larger.get(name, "MINUTE")]
-        found = call("rem", (found, integer(size)), NUMBER, site.span)
+        found = call("rem", (found, integer(size)), types.NUMBER, site.span)
     if name == "SECOND":
-        return rounded("/", found, integer(SIZES[name]), decimal(8, 6), site.span)
-    whole = call("/", (found, integer(SIZES[name])), NUMBER, site.span)
+        return rounded("/", found, integer(SIZES[name]), types.decimal(8, 6), site.span)
+    whole = call("/", (found, integer(SIZES[name])), types.NUMBER, site.span)
     return sized(whole, 32 if name in ("YEAR", "DAY") else 8)

@@ -1,0 +1,1 @@
+"""Projects: a directory with `corollary.toml`."""
