@@ -206,3 +206,35 @@ def test_nothing_is_overwritten() -> None:
     assert "C1906" in result.stderr
     assert tree(".") == before
     assert cli("init", "new").exit_code == OK
+
+
+# --- branches ---------------------------------------------------------------------------------
+
+
+def test_a_branch_is_changed_and_promoted() -> None:
+    cli("run")
+    assert cli("branch", "dev").exit_code == OK
+    put("net.dl", NETWORK.replace("\n.output link", "\n.output link\nlink(x, y) :- edge(y, x)."))
+    assert cli("run", "--environment", "dev").exit_code == CONSTRAINT  # it has loops
+    put("net.dl", NETWORK + ".decl ends(x: symbol)\nends(x) :- edge(_, x), !edge(x, _).\n")
+    assert cli("run", "--environment", "dev").exit_code == OK
+    assert cli("query", "ends(x)").exit_code == INPUT
+    put("data/edge.facts", "a\tb\n")  # sources are not read
+    plan = of_json(cli("promote", "dev", "--format", "json"))
+    assert plan["changes"] == {"ends": {"added": [["c"]], "removed": []}}
+    assert "ends" not in cli("show", "wh").stdout
+    assert cli("promote", "dev", "--approve", plan["id"]).exit_code == OK
+    assert cli("query", "ends(x)").stdout == "x\nc\n"
+    again = cli("promote", "dev", "--approve", plan["id"])
+    assert "C1905" in again.stderr
+
+
+def test_a_branch_needs_an_origin() -> None:
+    cli("run")
+    assert cli("branch", "copy", "--from", "wh").exit_code == OK
+    assert cli("branch", "third", "--from", "copy").exit_code == OK
+    assert "C1908" in cli("promote", "wh").stderr
+    plan = cli("promote", "wh", "--to", "copy").stdout
+    assert "to run it: corollary promote wh --to copy --approve " in plan
+    Path("corollary.toml").unlink()
+    assert "C1909" in cli("branch", "other").stderr

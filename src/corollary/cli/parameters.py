@@ -85,7 +85,7 @@ def has_project(command: click.Command) -> bool:
     """Whether a project can say something about a command."""
     first = next((each for each in command.params if isinstance(each, click.Argument)), None)
     is_first = first is not None and first.name in (*TAKEN_PLACES, "programs")
-    return is_first or any(each.name == "programs" for each in command.params)
+    return is_first or any(each.name in {"programs", "limit_rounds"} for each in command.params)
 
 
 def place(text: str | Path) -> "Place":

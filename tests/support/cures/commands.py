@@ -29,6 +29,14 @@ CURES = [
         helps="plan net.dl -F facts --warehouse wh --engine local",
     ),
     Cure("C1906", "init new", "does not exist yet", helps="init other", before=("init new",)),
+    Cure(
+        "C1907",
+        "branch postgresql://u@h/d?data=x --from wh",
+        "beside the warehouse",
+        helps="branch dev --from wh",
+    ),
+    Cure("C1908", "promote wh", "--to WAREHOUSE", helps="promote wh --to wh"),
+    Cure("C1909", "branch dev", "--from", helps="branch dev --from wh"),
     Cure("C0336", "run cured.dl", "--functors FILE.py", helps="run cured.dl --functors cured.py"),
     Cure(
         "C0337",

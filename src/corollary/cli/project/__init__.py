@@ -1,1 +1,1 @@
-"""Projects: a directory with `corollary.toml`."""
+"""`corollary.toml`: what it says, and how commands take it for what is not given."""

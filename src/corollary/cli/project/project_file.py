@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -80,12 +81,14 @@ class ProjectSettings:
         warehouse: where results are kept, if it is named.
         defaults: of the parameters of commands.
         environment: the name of the environment, if one is chosen.
+        environments: the warehouse of each, if it names one.
     """
 
     programs: tuple[str, ...]
     warehouse: str | None
     defaults: Mapping[str, Any]
     environment: str | None
+    environments: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def read_project(
@@ -145,7 +148,8 @@ class _Reader:
         self._check_facts(merged.get("facts"))
         if self._findings:
             raise InputError(self._findings)
-        return ProjectSettings(programs, merged.pop("warehouse", None), merged, name)
+        warehouses = {each: settings.get("warehouse") for each, settings in of_each.items()}
+        return ProjectSettings(programs, merged.pop("warehouse", None), merged, name, warehouses)
 
     def _document(self) -> dict[str, Any]:
         try:

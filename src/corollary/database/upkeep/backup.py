@@ -7,11 +7,15 @@ The catalog comes last, under a temporary name until then: a copy that is interr
 mistaken for a warehouse. In an object store, where a catalog cannot be, a mark of that name says
 that the copy is not complete. Published tables are not copied, since they are built from the
 relations.
+
+A branch is a copy whose files are second names of the same files: they are never written again, and
+a file lives as long as one of its names, so that neither warehouse has to know of the other.
 """
 
+import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -36,6 +40,10 @@ MAX_TRIES = 5
 COPY_BATCH_ROWS = 500
 NOT_COPIED = ("corollary_intents", "corollary_published")
 """Running writers and published tables belong to the original only."""
+NOT_BRANCHED = (*NOT_COPIED, "corollary_outbox")
+"""Alerts that wait are delivered by the original: a backup takes its place, a branch does not."""
+ORIGIN_KEY = "branched_from"
+"""The property of a catalog that says which warehouse it is a branch of, and of which commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +60,17 @@ class CopyResult:
         return asdict(self)
 
 
-def copy(source: Warehouse, place: str | Path, console: Console | None = None) -> CopyResult:
+def copy(
+    source: Warehouse,
+    place: str | Path,
+    console: Console | None = None,
+    *,
+    is_branch: bool = False,
+) -> CopyResult:
     """Copy a warehouse to an empty place.
 
     That is a directory that is empty or does not exist, or a database on PostgreSQL without a
-    warehouse, `postgresql://user@host/name?data=PLACE`.
+    warehouse, `postgresql://user@host/name?data=PLACE`. A branch shares the files.
 
     Raises:
         WarehouseError: `C0960`, the place is not empty; or a file is damaged or cannot be written.
@@ -75,7 +89,7 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
     try:
         for _ in range(MAX_TRIES):
             with copy_lease(source.catalog) as beat:
-                copied = _copy(source, root, server, console, beat)
+                copied = _copy(source, root, server, console, beat, is_branch=is_branch)
             if copied is not None:
                 return copied
         raise ConflictError("files are removed faster than they are copied; nothing was copied")
@@ -86,6 +100,43 @@ def copy(source: Warehouse, place: str | Path, console: Console | None = None) -
         console.enter(Phase.OTHER)
         if server is not None:
             server.close()
+
+
+def branch(source: Warehouse, place: str | Path, console: Console | None = None) -> CopyResult:
+    """Make a warehouse that shares the files of another, on the same file system.
+
+    Raises:
+        WarehouseError: `C1907`, the two are on different file systems; `C0960`, the place is not
+            empty.
+    """
+    root, url = parse_location(str(place))
+    if url is not None or not isinstance(root, Path) or not isinstance(source.root, Path):
+        raise _cannot_share("only files on a disk can be shared, and objects and databases cannot")
+    above = next(each for each in (root.absolute(), *root.absolute().parents) if each.exists())
+    if above.stat().st_dev != source.root.stat().st_dev:
+        raise _cannot_share(f"`{root}` is on another file system than `{source.root}`")
+    return copy(source, root, console, is_branch=True)
+
+
+def _cannot_share(reason: str) -> WarehouseError:
+    note = "name a directory beside the warehouse, or copy it with `corollary backup`"
+    text = f"There can be no branch: {reason}."
+    return WarehouseError([Diagnostic("C1907", text, None, note)])
+
+
+def origin_of(branch: Catalog) -> str:
+    """Return the warehouse that another is a branch of.
+
+    Raises:
+        WarehouseError: `C1908`, it is none.
+    """
+    with branch.read_transaction() as connection:
+        found = branch.find_meta(connection, ORIGIN_KEY)
+    if found is None:
+        text = f"`{redact_password(branch.location)}` is not a branch of another warehouse."
+        note = "name the one that gets its program, with `--to WAREHOUSE`"
+        raise WarehouseError([Diagnostic("C1908", text, None, note)])
+    return str(json.loads(found)["warehouse"])
 
 
 def require_empty(root: Place) -> None:
@@ -135,6 +186,8 @@ def _copy(
     server: Catalog | None,
     console: Console,
     beat: Callable[[], None],
+    *,
+    is_branch: bool,
 ) -> CopyResult | None:
     """Copy everything; None if files were removed meanwhile, so that it has to be repeated."""
     console.enter(Phase.COPY)
@@ -145,7 +198,7 @@ def _copy(
     except OSError as error:
         raise WarehouseError.cannot_write(root, error) from error
     with _unfinished_catalog(root) as unfinished:
-        return _copy_into(source, root, unfinished, server, console, beat=beat)
+        return _copy_into(source, root, unfinished, server, console, beat=beat, is_branch=is_branch)
 
 
 @contextmanager
@@ -171,24 +224,32 @@ def _copy_into(
     console: Console,
     *,
     beat: Callable[[], None],
+    is_branch: bool,
 ) -> CopyResult | None:
     """Copy everything to a place; the catalog is filled in a file."""
+    batch = durable_files.FileBatch(root)
     catalog = Catalog(str(unfinished))
     try:
         catalog.create(is_empty=True)
-        _copy_rows(source.catalog, catalog)
+        _copy_rows(source.catalog, catalog, NOT_BRANCHED if is_branch else NOT_COPIED)
+        if is_branch:
+            _note_origin(catalog, source)
         found = dict(expand_lists(source.root, dict(_referenced_files(catalog))))
         progress = console.progress("copying files")
         for at, (path, checksum) in enumerate(found.items(), 1):
             progress.stage = f"{at:,} of {len(found):,}"
             beat()
             try:
-                progress.advance(bytes=_copy_file(source.root / path, root / path, checksum))
+                if is_branch:
+                    batch.link(source.root / path, path)
+                else:
+                    progress.advance(bytes=_copy_file(source.root / path, root / path, checksum))
             except WarehouseError:
                 named = dict(_referenced_files(source.catalog))
                 if path in dict(expand_lists(source.root, named)):
                     raise  # still referenced, so it is damaged
                 return None
+        batch.sync()
         latest = catalog.latest_commit()
         oldest = max(1, int(catalog.meta("oldest")))
         if server is not None:
@@ -196,7 +257,7 @@ def _copy_into(
                 # Before the catalog: what is marked as unfinished may be removed by the next copy.
                 (root / UNFINISHED).unlink(missing_ok=True)
             server.create(is_empty=True)
-            _copy_rows(catalog, server)
+            _copy_rows(catalog, server, NOT_COPIED)
     finally:
         catalog.close()
     if server is None:
@@ -221,13 +282,26 @@ def _copy_file(source: Place, target: Place, checksum: str) -> int:
 # --- the catalog ---------------------------------------------------------------------------------
 
 
-def _copy_rows(source: Catalog, target: Catalog) -> None:
-    """Copy all rows of a catalog into one that has the tables without rows.
+def _note_origin(catalog: Catalog, source: Warehouse) -> None:
+    """Note in the catalog of a branch what it is a branch of."""
+    assert isinstance(source.root, Path)
+    latest, location = catalog.latest_commit(), source.catalog.location
+    is_directory = (source.root / CATALOG_FILE).exists()
+    origin = {
+        "warehouse": str(source.root.absolute()) if is_directory else redact_password(location),
+        "commit": 0 if latest is None else latest.number,
+    }
+    with catalog.write_transaction() as writing:
+        catalog.replace_meta(writing, ORIGIN_KEY, json.dumps(origin))
+
+
+def _copy_rows(source: Catalog, target: Catalog, omitted: Collection[str]) -> None:
+    """Copy all rows of a catalog, but of some tables, into one that has the tables without rows.
 
     Tables that not every catalog has are created there if the source has them.
     """
     with source.read_transaction() as reading, target.write_transaction() as writing:
-        tables = [each for each in schema.TABLES if each not in NOT_COPIED]
+        tables = [each for each in schema.TABLES if each not in omitted]
         there = reading.tables()
         for optional in (query_log, credentials, group_keys, key_digests):
             if optional.TABLE in there:
