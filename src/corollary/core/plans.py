@@ -458,6 +458,9 @@ Step = (
 )
 
 
+Computation = Aggregate | Window | Total | ReadTotals | Improve | Choose
+"""The steps that compute tuples of those of one relation, or two."""
+
 Evaluation = Derive | Aggregate | Window | Total | ReadTotals | Improve
 """The steps that compute tuples; a recorder gets the size of their results."""
 

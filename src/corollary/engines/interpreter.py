@@ -94,29 +94,14 @@ class StepExecutor(Protocol[TupleSet]):
     def derive(self, step: plans.Derive, number: int) -> tuple[TupleSet, int]:
         """Return the tuples of a step in a round, and the size of what its first stages read."""
 
-    def aggregate(self, step: plans.Aggregate) -> TupleSet:
-        """Return the tuples of a step."""
-
-    def window(self, step: plans.Window) -> TupleSet:
+    def compute(self, step: plans.Computation) -> TupleSet:
         """Return the tuples of a step."""
 
     def compare_windows(self, step: plans.CompareWindows) -> bool:
         """Find the rows that come, go or have other values; return whether that was possible."""
 
-    def total(self, step: plans.Total) -> TupleSet:
-        """Return the tuples of a step."""
-
-    def read_totals(self, step: plans.ReadTotals) -> TupleSet:
-        """Return the tuples of a step."""
-
     def accumulate(self, step: plans.Accumulate) -> bool:
         """Add a change to a relation, key by key; return whether the change was here."""
-
-    def choose(self, step: plans.Choose) -> TupleSet:
-        """Return the tuples of a step."""
-
-    def improve(self, step: plans.Improve) -> TupleSet:
-        """Return the tuples of a step."""
 
     def swap_doubt(self, has_doubt: bool = False) -> bool:
         """Return whether a deferred pipeline lacked a value; from now on that is as given."""
@@ -276,6 +261,10 @@ class Interpreter:
         self._budget.check_totals()
         self._recorder.procedure(procedure)
 
+    def _call_placed(self, call: plans.PlacedCall) -> None:
+        if not self._prepared.run_placed_call(call):
+            self._call(plans.Call(call.procedure))
+
     def _finish(self, frame: _Frame) -> None:
         """After the last step of a frame, begin its next round or leave it."""
         if isinstance(frame, _Rounds):
@@ -371,15 +360,10 @@ class Interpreter:
                 self._tables[target].extend(self._words(source))
             case plans.CancelOut(relation=relation):
                 self._tables[relation].cancel_out()
-            case (
-                plans.Accumulate()
-                | plans.ReadTotals()
-                | plans.Total()
-                | plans.Aggregate()
-                | plans.Window()
-                | plans.CompareWindows()
-            ):
-                self._aggregate(step, frame.round)
+            case plans.Accumulate() | plans.CompareWindows():
+                self._take_change(step, frame.round)
+            case plans.ReadTotals() | plans.Total() | plans.Aggregate() | plans.Window():
+                self._compute(step)
             case plans.ExtendWithRound(target=target, source=source):
                 self._prepared.extend_with_round(target, source, frame.round)
             case (
@@ -399,23 +383,27 @@ class Interpreter:
                 self._tables[source].clear()
             case plans.Loop():
                 self._loop(step)
-            case plans.PlacedCall(procedure=procedure):
-                if not self._prepared.run_placed_call(step):
-                    self._call(plans.Call(procedure))
+            case plans.PlacedCall():
+                self._call_placed(step)
             case plans.RecordTrace():
                 self._row(step, frame.round)
             case _:
                 assert_never(step)
 
     def _recursion_step(self, step: plans.RecursionStep, number: int) -> None:
-        """Run a step of recursion through subsumption or aggregates."""
+        """Run a step of recursion through subsumption, aggregates or choices."""
         match step:
-            case plans.CheckAcyclic() | plans.Choose():
-                self._choose_or_check(step, number)
+            case plans.CheckAcyclic(suspects=names, is_counted=is_counted):
+                suspects = sum(map(self._size, names))
+                if number > suspects if is_counted else suspects:
+                    raise group_cycle(step, self._prepared.plan.types, self._prepared.read)
+            case plans.Choose(target=target, source=source):
+                self._budget.count_step_rows(self._size(source))
+                self._tables[target].assign(self._prepared.compute(step))
             case plans.Improve(source=source):
                 size = self._size(source)
                 self._budget.count_step_rows(size)
-                self._assign(step, self._prepared.improve(step), size)
+                self._assign(step, self._prepared.compute(step), size)
             case plans.Judge(steps=steps):
                 if self._prepared.swap_doubt():
                     self._stack.append(_Frame(steps, number))
@@ -437,53 +425,28 @@ class Interpreter:
             schedule.finish_step(index, made, self._has_any((made,)))
         frame.at = schedule.next_index(index + 1)
 
-    def _aggregate(
-        self,
-        step: plans.Aggregate
-        | plans.Window
-        | plans.CompareWindows
-        | plans.Total
-        | plans.ReadTotals
-        | plans.Accumulate,
-        number: int,
+    def _compute(
+        self, step: plans.Aggregate | plans.Window | plans.Total | plans.ReadTotals
     ) -> None:
-        if isinstance(step, plans.Accumulate):
-            self._accumulate(step, number)
-            return
-        if isinstance(step, plans.CompareWindows):
-            self._compare_windows(step, number)
-            return
         source = step.totals if isinstance(step, plans.ReadTotals) else step.body
         size = self._tables[source.relation].size(source.state)
         self._budget.count_step_rows(size)
-        words: Any
-        match step:
-            case plans.Aggregate():
-                words = self._prepared.aggregate(step)
-            case plans.Window():
-                words = self._prepared.window(step)
-            case plans.Total():
-                words = self._prepared.total(step)
-            case plans.ReadTotals():
-                words = self._prepared.read_totals(step)
-            case _:
-                assert_never(step)
-        self._assign(step, words, size)
+        self._assign(step, self._prepared.compute(step), size)
 
-    def _accumulate(self, step: plans.Accumulate, number: int) -> None:
-        size = self._size(step.change)
-        self._budget.count_step_rows(2 * size)
-        if step.about:
-            self._recorder.touched(step.about, size)
-        if not self._prepared.accumulate(step):
-            self._stack.append(_Frame(step.steps, number))
-
-    def _compare_windows(self, step: plans.CompareWindows, number: int) -> None:
-        size = sum(self._tables[step.body].size(state) for state in CHANGES)
-        self._budget.count_step_rows(2 * size)
-        if self._prepared.compare_windows(step):
-            self._recorder.touched(step.windowing.relation, size)
+    def _take_change(self, step: plans.Accumulate | plans.CompareWindows, number: int) -> None:
+        """Run a step that follows a change, or its smaller steps if the change is elsewhere."""
+        if isinstance(step, plans.Accumulate):
+            size = self._size(step.change)
+            self._budget.count_step_rows(2 * size)
+            if step.about:
+                self._recorder.touched(step.about, size)
+            is_done = self._prepared.accumulate(step)
         else:
+            size = sum(self._tables[step.body].size(state) for state in CHANGES)
+            self._budget.count_step_rows(2 * size)
+            if is_done := self._prepared.compare_windows(step):
+                self._recorder.touched(step.windowing.relation, size)
+        if not is_done:
             self._stack.append(_Frame(step.steps, number))
 
     def _words(self, relation: str) -> Any:
@@ -499,15 +462,6 @@ class Interpreter:
         self._tables[step.target].assign(words)
         self._budget.check_totals()
         self._recorder.step(step, len(words), read)
-
-    def _choose_or_check(self, step: plans.Choose | plans.CheckAcyclic, number: int) -> None:
-        if isinstance(step, plans.Choose):
-            self._budget.count_step_rows(self._size(step.source))
-            self._tables[step.target].assign(self._prepared.choose(step))
-            return
-        suspects = sum(self._size(name) for name in step.suspects)
-        if number > suspects if step.is_counted else suspects:
-            raise group_cycle(step, self._prepared.plan.types, self._prepared.read)
 
     def _loop(self, loop: plans.Loop) -> None:
         if id(loop) not in self._loop_steps:

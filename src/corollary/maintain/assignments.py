@@ -269,4 +269,4 @@ def _values(draft: Draft, every: str, target: str, *, with_null: bool) -> list[p
     columns = draft.variables(every)
     lead = working_goal(every, columns)
     present = logic.Condition("=", columns[-2], columns[-2])
-    return draft.derive(target, [Body(columns, (lead,), (present,), logic.NO_RULE, lead)])
+    return draft.derive(target, [Body.led(columns, lead, conditions=[present])])

@@ -11,7 +11,7 @@ A relation that only one writer has written to is its own part, at no extra cost
 
 from collections.abc import Mapping, Sequence
 
-from corollary.core.logic import NO_RULE, Literal, Slot, Wildcard
+from corollary.core.logic import Literal, Slot, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, Plan, Remove, Step
 from corollary.core.program import NormalProgram, Relation
@@ -83,7 +83,7 @@ def plan_key_matches(
     )
     lead = Goal(Literal(added.relation, key), added)
     every = Goal(Literal(relation, columns), Reference(relation))
-    return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+    return draft.finish(draft.derive(into, [Body.led(columns, lead, every)]))
 
 
 def plan_key_lookup(
@@ -104,7 +104,7 @@ def plan_key_lookup(
     wanted = Literal(keys.name, tuple(columns[at] for at in positions))
     lead = Goal(wanted, Reference(keys.name))
     every = Goal(Literal(relation, columns), Reference(relation))
-    return draft.finish(draft.derive(into, [Body(columns, (lead, every), (), NO_RULE, lead)]))
+    return draft.finish(draft.derive(into, [Body.led(columns, lead, every)]))
 
 
 def _new_draft(program: NormalProgram) -> Draft:

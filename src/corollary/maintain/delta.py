@@ -117,18 +117,22 @@ def apply_selections(draft: Draft, changed: ChangedLiteral) -> tuple[list[Step],
     source = changed.source
     name = WORKING_SEPARATOR.join((source.relation, source.state, f"{number}.{changed.position}"))
     draft.types[name] = draft.types[literal.relation]
-    slots = tuple(
-        logic.Variable(f"_{at}'", type_)  # the quote keeps it apart from those of rewriting
-        if not isinstance(slot, logic.Variable | logic.Constant)
-        else slot
-        for at, (slot, type_) in enumerate(
-            zip(literal.slots, draft.types[literal.relation], strict=True)
-        )
-    )
+    slots = without_wildcards(literal, draft)
     lead = Goal(logic.Literal(literal.relation, slots), changed.source)
     body = Body(slots, (lead,), conditions, rule.origin, lead)
     steps = draft.derive(name, [body], role=Role.RELEVANT, about=rule.head.relation)
     return steps, replace(changed, source=Reference(name))
+
+
+def without_wildcards(
+    literal: logic.Literal, draft: Draft, prefix: str = "_"
+) -> tuple[logic.Variable | logic.Constant, ...]:
+    """Return the slots of a literal, with variables instead of wildcards."""
+    types = draft.types[literal.relation]
+    return tuple(  # the quote keeps them apart from those of rewriting
+        logic.Variable(f"{prefix}{at}'", types[at]) if isinstance(slot, logic.Wildcard) else slot
+        for at, slot in enumerate(literal.slots)
+    )
 
 
 def make_body(

@@ -5,7 +5,7 @@ from dataclasses import field, replace
 
 from corollary.analysis.orders import orders
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Condition, Constant, Literal, Origin, Variable
+from corollary.core.logic import NO_RULE, Condition, Constant, Literal, Origin, Slot, Variable
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
 from corollary.core.program import Relation
 from corollary.core.states import State
@@ -41,6 +41,13 @@ class Body:
     is_bag: bool = False
     order: tuple[Goal, ...] = ()
     is_deferred: bool = False
+
+    @classmethod
+    def led(
+        cls, head: Sequence[Variable | Constant], *goals: Goal, conditions: Sequence[Condition] = ()
+    ) -> "Body":
+        """Return a body that belongs to no rule; its first literal leads."""
+        return cls(tuple(head), goals, tuple(conditions), NO_RULE, goals[0])
 
 
 @dataclass(slots=True)
@@ -273,8 +280,6 @@ def _is_lead(goal: Goal, lead: Goal | None) -> bool:
     )
 
 
-def working_goal(
-    relation: str, slots: Sequence[Variable | Constant], negated: bool = False
-) -> Goal:
+def working_goal(relation: str, slots: Sequence[Slot], negated: bool = False) -> Goal:
     """Return the goal of a literal over a working relation."""
     return Goal(Literal(relation, tuple(slots), negated), Reference(relation))

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import NO_RULE, Aggregation, Condition, Constant, Literal, Rule, Variable
+from corollary.core.logic import Aggregation, Constant, Literal, Rule, Variable
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
 from corollary.core.states import State
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.maintain.delta import LiteralReader, make_body
-from corollary.maintain.draft import Body, Draft, working_goal
+from corollary.maintain.draft import Draft, working_goal
 from corollary.maintain.sip import Goal
 
 
@@ -101,15 +101,6 @@ class GroupedStratum:
         slots = (*self.key_variables(pairs.reader), *self.key_variables(pairs.read, "r"))
         source = Reference(pairs.relation, self.state if state is None else state)
         return Goal(Literal(pairs.relation, slots), source)
-
-    def body(
-        self,
-        head: tuple[Variable | Constant, ...],
-        *goals: Goal,
-        conditions: tuple[Condition, ...] = (),
-    ) -> Body:
-        """Return a body that belongs to no rule; its first literal leads."""
-        return Body(head, goals, conditions, NO_RULE, goals[0])
 
     def current_steps(
         self, name: str, role: str, read: LiteralReader, without: Sequence[Reference] = ()

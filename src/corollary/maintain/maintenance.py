@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import assert_never
 
 from corollary.analysis.joint_probes import part_of
 from corollary.analysis.strata import Stratum, strata
@@ -232,7 +231,7 @@ def maintain(
         if choice.algorithm in IN_PLACE_ALGORITHMS:
             # Its own steps read NEW of the stratum as it is, even before it is complete.
             draft.readable.update(stratum.relations)
-        steps = _steps(choice.algorithm, stratum, draft)
+        steps = _PLANS[choice.algorithm](stratum, draft)
         if choice.budget is not None:
             otherwise = tuple(recompute.plan(stratum, draft))
             if any(isinstance(each, plans.Call) for each in plans.steps_inside(steps)):
@@ -304,42 +303,34 @@ def _shared_rows(
     return list(calls)
 
 
-def _steps(algorithm: Algorithm, stratum: Stratum, draft: Draft) -> list[plans.Step]:
-    match algorithm:
-        case Algorithm.RECOMPUTE:
-            return recompute.plan(stratum, draft)
-        case Algorithm.DRED:
-            return dred.plan(stratum, draft)
-        case Algorithm.PF:
-            return pf.plan(stratum, draft)
-        case Algorithm.EPF:
-            without = draft.update.disabled_optimisations
-            return epf.plan(
-                stratum,
-                draft,
-                has_memo=MonitoringOptimisation.SHARING not in without,
-                is_minimised=MonitoringOptimisation.MINIMISING not in without,
-            )
-        case Algorithm.COUNTING:
-            return counting.plan(stratum, draft)
-        case Algorithm.RANKED:
-            if stratum.subsumption:
-                return stairs.plan(stratum, draft)
-            return ranked.plan(stratum, draft)
-        case Algorithm.AUTONOMOUS:
-            return autonomous.plan(stratum, draft)
-        case Algorithm.AGGREGATES:
-            return aggregates.plan(stratum, draft)
-        case Algorithm.TOTALS:
-            return totals.plan(stratum, draft)
-        case Algorithm.GROUPS:
-            return groups.plan(stratum, draft)
-        case Algorithm.CHOICES:
-            return choices.plan(stratum, draft)
-        case Algorithm.AUTO:
-            raise AssertionError("`choose` has replaced auto")
-        case _:
-            assert_never(algorithm)
+def _epf(stratum: Stratum, draft: Draft) -> list[plans.Step]:
+    without = draft.update.disabled_optimisations
+    return epf.plan(
+        stratum,
+        draft,
+        has_memo=MonitoringOptimisation.SHARING not in without,
+        is_minimised=MonitoringOptimisation.MINIMISING not in without,
+    )
+
+
+def _ranked(stratum: Stratum, draft: Draft) -> list[plans.Step]:
+    return (stairs if stratum.subsumption else ranked).plan(stratum, draft)
+
+
+_PLANS: Mapping[Algorithm, Callable[[Stratum, Draft], list[plans.Step]]] = {
+    Algorithm.RECOMPUTE: recompute.plan,
+    Algorithm.DRED: dred.plan,
+    Algorithm.PF: pf.plan,
+    Algorithm.EPF: _epf,
+    Algorithm.COUNTING: counting.plan,
+    Algorithm.RANKED: _ranked,
+    Algorithm.AUTONOMOUS: autonomous.plan,
+    Algorithm.AGGREGATES: aggregates.plan,
+    Algorithm.TOTALS: totals.plan,
+    Algorithm.GROUPS: groups.plan,
+    Algorithm.CHOICES: choices.plan,
+}
+"""What each algorithm does; `choose` replaces `AUTO` by one of them."""
 
 
 def _call_if_changed(

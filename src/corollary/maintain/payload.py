@@ -33,8 +33,8 @@ from corollary.core.states import State
 from corollary.core.totals import total_columns
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
-from corollary.maintain.delta import recursive_positions
-from corollary.maintain.draft import Draft
+from corollary.maintain.delta import make_body, recursive_positions, without_wildcards
+from corollary.maintain.draft import Body, Draft
 from corollary.maintain.sip import Goal
 
 
@@ -347,13 +347,7 @@ class RankedBody:
     def ranked_literal(self, position: int) -> logic.Literal:
         """Return the literal at a position with its rank, and variables instead of wildcards."""
         literal = self.rule.literals[position]
-        types = self.draft.types[literal.relation]
-        slots = tuple(
-            logic.Variable(f"_{position}_{at}'", types[at])
-            if isinstance(slot, logic.Wildcard)
-            else slot
-            for at, slot in enumerate(literal.slots)
-        )
+        slots = without_wildcards(literal, self.draft, f"_{position}_")
         return logic.Literal(
             rank_relation(self.draft, literal.relation), (*slots, self.ranks[position])
         )
@@ -364,6 +358,21 @@ class RankedBody:
             return Goal(literal, Reference(literal.relation, self.lower))
         ranked = self.ranked_literal(position)
         return Goal(ranked, Reference(ranked.relation, self.state))
+
+    def derivation(
+        self, lead: Goal | None, position: int | None = None, goals: Sequence[Goal] = ()
+    ) -> Body:
+        """Return the body whose head gets its rank from its premises."""
+        return make_body(
+            self.rule,
+            self.read,
+            lead=lead,
+            position=position,
+            goals=goals,
+            conditions=[rank_equation(self)],
+            head=self.head,
+            is_judged=True,
+        )
 
 
 def rank_body(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
 from corollary.core.logic import (
-    NO_RULE,
     Condition,
     Constant,
     Expression,
@@ -90,14 +89,10 @@ class StairBodies:
     def ranks(self, rule: Rule) -> RuleRanks:
         """Return variables for the ranks of the premises of a rule."""
         positions = delta.recursive_positions(rule, self.stratum.members)
-        slots = {}
-        for position in positions:
-            literal = rule.literals[position]
-            types = self.draft.types[literal.relation]
-            slots[position] = tuple(
-                Variable(f"_{position}_{at}'", types[at]) if isinstance(slot, Wildcard) else slot
-                for at, slot in enumerate(literal.slots)
-            )
+        slots = {
+            at: delta.without_wildcards(rule.literals[at], self.draft, f"_{at}_")
+            for at in positions
+        }
         return RuleRanks(rule, {at: Variable(f"rank{at}'", NUMBER) for at in positions}, slots)
 
     def derivation(self, rule: Rule, position: int | None, lead: Goal | None) -> Body:
@@ -241,10 +236,3 @@ class StairBodies:
         name = self.tables.stairs[rule.head.relation]
         slots = (*self.stair(rule), RANK_VARIABLE)
         return Goal(Literal(name, slots), Reference(name, State.OLD))
-
-
-def make_led_body(
-    head: tuple[HeadSlot, ...], goals: Sequence[Goal], conditions: Sequence[Condition] = ()
-) -> Body:
-    """Return a body that its first goal leads."""
-    return Body(head, tuple(goals), tuple(conditions), NO_RULE, goals[0])

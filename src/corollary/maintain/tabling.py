@@ -22,6 +22,18 @@ from corollary.maintain.sip import Goal, has_fault, sip
 from corollary.maintain.tail_calls import is_tail_recursive
 
 
+class _Table:
+    """The working relation with a role for an adorned relation."""
+
+    __slots__ = ("_role",)
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+
+    def __get__(self, node: "AdornedRelation", _owner: object = None) -> str:
+        return working_relation(node.name, self._role)
+
+
 @dataclass(frozen=True, slots=True)
 class AdornedRelation:
     """A derived relation with the columns that its calls bind, in a state."""
@@ -31,51 +43,23 @@ class AdornedRelation:
     arity: int
     state: State = State.NEW
 
+    calls = _Table("calls")
+    new_calls = _Table("asked")
+    answered_calls = _Table("known")
+    """New calls that a more general call has answered."""
+    unanswered_calls = _Table("opened")
+    """New calls that have to be evaluated."""
+    answers = _Table("answers")
+    new_answers = _Table("found")
+    tails = _Table("tails")
+    """Calls with what is reached from them by tail calls."""
+    new_tails = _Table("next")
+
     @property
     def name(self) -> str:
         """The name, as in `link^bf`."""
         pattern = "".join("b" if at in self.bound else "f" for at in range(self.arity))
         return f"{self.relation}^{pattern}{'@old' if self.state is State.OLD else ''}"
-
-    @property
-    def calls(self) -> str:
-        """The relation of calls."""
-        return working_relation(self.name, "calls")
-
-    @property
-    def new_calls(self) -> str:
-        """The relation of new calls."""
-        return working_relation(self.name, "asked")
-
-    @property
-    def answers(self) -> str:
-        """The relation of answers."""
-        return working_relation(self.name, "answers")
-
-    @property
-    def answered_calls(self) -> str:
-        """The relation of new calls that a more general call has answered."""
-        return working_relation(self.name, "known")
-
-    @property
-    def unanswered_calls(self) -> str:
-        """The relation of new calls that have to be evaluated."""
-        return working_relation(self.name, "opened")
-
-    @property
-    def new_answers(self) -> str:
-        """The relation of new answers."""
-        return working_relation(self.name, "found")
-
-    @property
-    def tails(self) -> str:
-        """The relation of calls with what is reached from them by tail calls."""
-        return working_relation(self.name, "tails")
-
-    @property
-    def new_tails(self) -> str:
-        """The relation of new tails."""
-        return working_relation(self.name, "next")
 
 
 @dataclass(slots=True)

@@ -239,8 +239,30 @@ class PreparedPlan:
         for later, at in self._upcoming.get(id(step), ()):
             yield self._derivation(later).runners[at]
 
-    def aggregate(self, step: plans.Aggregate) -> Tuples:
+    def compute(self, step: plans.Computation) -> Tuples:
         """Return the tuples of a step, as its target takes them."""
+        match step:
+            case plans.Aggregate():
+                return self._aggregate(step)
+            case plans.Total():
+                return self._total(step)
+            case plans.ReadTotals():
+                return self._read_totals(step)
+            case plans.Window():
+                return self._window(step)
+            case plans.Choose():
+                from corollary.engines.local.evaluation.choices import choose_tuples
+
+                return choose_tuples(step, self.tables[step.source], self.dictionary)
+            case plans.Improve():
+                from corollary.engines.local.evaluation.improvement import improve
+
+                tables = self.tables[step.source], self.tables[step.rivals]
+                return improve(step, *tables, self.dictionary)
+            case _:
+                assert_never(step)
+
+    def _aggregate(self, step: plans.Aggregate) -> Tuples:
         from corollary.engines.local.evaluation.aggregation.aggregates import (
             aggregate,
             extreme_rows,
@@ -260,12 +282,14 @@ class PreparedPlan:
         if words is None:
             target = self.tables[step.target]
             words = aggregate(step.aggregation, body, step.body.state, target, self.dictionary)
-        for each in step.without:
+        return self._without_known(words, step.without)
+
+    def _without_known(self, words: Words, without: Sequence[Reference]) -> Words:
+        for each in without:
             words = words[~self.tables[each.relation].contains(words, each.state)]
         return words
 
-    def window(self, step: plans.Window) -> Words:
-        """Return the tuples of a step, packed and sorted for its target."""
+    def _window(self, step: plans.Window) -> Words:
         from corollary.engines.local.evaluation.windows import compute_windows
 
         found: Words | None = self._computed_elsewhere(step)
@@ -273,9 +297,7 @@ class PreparedPlan:
             return found
         body, target = self.tables[step.body.relation], self.tables[step.target]
         words = compute_windows(step.windowing, body, step.body.state, target, self.dictionary)
-        for each in step.without:
-            words = words[~self.tables[each.relation].contains(words, each.state)]
-        return words
+        return self._without_known(words, step.without)
 
     def compare_windows(self, step: plans.CompareWindows) -> bool:
         """Find the rows that come, go or have other values; return whether that was possible."""
@@ -284,8 +306,7 @@ class PreparedPlan:
         tables = self.tables[step.added], self.tables[step.removed]
         return compare_windows(step, self.tables[step.body], *tables, self.dictionary)
 
-    def total(self, step: plans.Total) -> Tuples:
-        """Return the running totals of a step, as its target takes them."""
+    def _total(self, step: plans.Total) -> Tuples:
         from corollary.engines.local.evaluation.aggregation.totals import compute_totals, total_rows
 
         body = self.tables[step.body.relation]
@@ -330,8 +351,7 @@ class PreparedPlan:
             self._materialize_deferred(self._groups, step.body.relation)
         return words
 
-    def read_totals(self, step: plans.ReadTotals) -> Tuples:
-        """Return the groups and values of a step, as its target takes them."""
+    def _read_totals(self, step: plans.ReadTotals) -> Tuples:
         from corollary.engines.local.evaluation.aggregation.totals import (
             read_total_rows,
             read_totals,
@@ -369,18 +389,6 @@ class PreparedPlan:
                 target = self.tables[name]
                 target.assign(sort_words(target.pack(*keys)))
         return True
-
-    def choose(self, step: plans.Choose) -> Words:
-        """Return the tuples that a step chooses, packed and sorted for its target."""
-        from corollary.engines.local.evaluation.choices import choose_tuples
-
-        return choose_tuples(step, self.tables[step.source], self.dictionary)
-
-    def improve(self, step: plans.Improve) -> Words:
-        """Return the tuples of a step, packed and sorted for its target."""
-        from corollary.engines.local.evaluation.improvement import improve
-
-        return improve(step, self.tables[step.source], self.tables[step.rivals], self.dictionary)
 
     def swap_doubt(self, has_doubt: bool = False) -> bool:
         """Return whether a deferred pipeline lacked a value; from now on that is as given."""

@@ -46,7 +46,6 @@ from corollary.core.states import State
 from corollary.maintain import delta
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.sip import Goal
-from corollary.maintain.stair_bodies import make_led_body
 from corollary.maintain.trace import trace_rows
 
 
@@ -103,7 +102,7 @@ def _remove_gone(name: str, stratum: Stratum, draft: Draft) -> list[Step]:
         *steps,
         *draft.derive(kept, again),
         draft.copy(gone, Reference(lost), without=(Reference(kept),)),
-        *draft.derive(gone_key, [make_led_body(keys, [lead])]),
+        *draft.derive(gone_key, [Body.led(keys, lead)]),
         Remove(name, gone),
     ]
 
@@ -122,9 +121,9 @@ def _choose_again(name: str, draft: Draft) -> list[Step]:
     )
     lead = working_goal(found, others)
     there = Goal(Literal(name, columns), Reference(name))
-    either = [make_led_body(columns, [working_goal(source, columns)]) for source in (found, rivals)]
+    either = [Body.led(columns, working_goal(source, columns)) for source in (found, rivals)]
     return [
-        *draft.derive(rivals, [make_led_body(columns, [lead, there])]),
+        *draft.derive(rivals, [Body.led(columns, lead, there)]),
         *draft.derive(all_, either),
         Choose(chosen, all_, (domain,)),
         draft.copy(came, Reference(chosen), without=(Reference(name),)),

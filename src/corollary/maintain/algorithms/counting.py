@@ -57,25 +57,22 @@ def _recount(name: str, draft: Draft) -> list[Step]:
     total = logic.Condition("=", _AFTER, logic.Functor("+", (_BEFORE, _DIFFERENCE), NUMBER))
     zero = logic.Constant(0, NUMBER)
 
-    def body(head: tuple[logic.Variable, ...], other: Goal, *conditions: logic.Condition) -> Body:
-        return Body(head, (lead, other), conditions, logic.NO_RULE, lead)
-
     outdated = draft.working_relation(name, "counted_out", NUMBER)
     counted = draft.working_relation(name, "counted", NUMBER)
     removed, added = draft.working_relation(name, "gone"), draft.working_relation(name, "came")
     stays = logic.Condition(">", _AFTER, zero)
     ends = logic.Condition("=", _AFTER, zero)
     smaller: list[Step] = [
-        *draft.derive(outdated, [body((*columns, _BEFORE), before)]),
+        *draft.derive(outdated, [Body.led((*columns, _BEFORE), lead, before)]),
         *draft.derive(
             counted,
             [
-                body((*columns, _AFTER), before, total, stays),
-                body((*columns, _DIFFERENCE), unknown),
+                Body.led((*columns, _AFTER), lead, before, conditions=(total, stays)),
+                Body.led((*columns, _DIFFERENCE), lead, unknown),
             ],
         ),
-        *draft.derive(removed, [body(columns, before, total, ends)]),
-        *draft.derive(added, [body(columns, unknown)]),
+        *draft.derive(removed, [Body.led(columns, lead, before, conditions=(total, ends))]),
+        *draft.derive(added, [Body.led(columns, lead, unknown)]),
         Remove(count, outdated),
         Add(count, counted),
         CancelOut(count),

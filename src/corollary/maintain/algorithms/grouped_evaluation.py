@@ -59,7 +59,7 @@ class _Evaluation(GroupedStratum):
         for owner in self.owners:
             waiting = self.key_relation(owner, "waiting")
             keys = self.key_variables(owner)
-            bodies = [self.body(keys, self.pair_goal(each)) for each in self.readers(owner)]
+            bodies = [Body.led(keys, self.pair_goal(each)) for each in self.readers(owner)]
             steps += draft.derive(waiting, bodies)
         for owner in self.owners:
             found = draft.working_relation(owner, "next")
@@ -88,7 +88,7 @@ class _Evaluation(GroupedStratum):
                 results[level_relation(draft, owner)] = leveled
         for owner in self.owners:
             bodies = [
-                self.body(
+                Body.led(
                     self.key_variables(owner),
                     Goal(
                         Literal(done, self.key_variables(each.read, "r")),
@@ -149,7 +149,7 @@ class _Evaluation(GroupedStratum):
             keys = self.key_variables(owner)
             blocked = self.key_relation(owner, "blocked")
             bodies = [
-                self.body(
+                Body.led(
                     keys,
                     working_goal(candidate, keys),
                     self.pair_goal(each),

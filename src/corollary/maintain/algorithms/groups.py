@@ -96,8 +96,8 @@ class _Maintenance(GroupedStratum):
             keys = self.key_variables(owner)
             first = working_goal(working_relation(owner, "opened"), keys)
             bodies = [
-                self.body((*keys, ZERO), first),
-                self.body((*keys, LEVEL), first, self._level(owner, keys)),
+                Body.led((*keys, ZERO), first),
+                Body.led((*keys, LEVEL), first, self._level(owner, keys)),
             ]
             opened += self.draft.derive(
                 self.key_relation(owner, "open", NUMBER), bodies, reduce=Reduce.MAX
@@ -165,14 +165,14 @@ class _Maintenance(GroupedStratum):
             )
             first = working_goal(less, keys)
             remaining = [
-                self.body(keys, first, self.pair_goal(each)) for each in self.readers(owner)
+                Body.led(keys, first, self.pair_goal(each)) for each in self.readers(owner)
             ]
-            steps += self.draft.derive(less, [self.body(keys, each) for each in left])
+            steps += self.draft.derive(less, [Body.led(keys, each) for each in left])
             steps += self.draft.derive(still, remaining)
             steps += self.draft.derive(
                 gone,
                 [
-                    self.body(
+                    Body.led(
                         (*keys, LEVEL),
                         first,
                         working_goal(still, keys, negated=True),
@@ -194,12 +194,12 @@ class _Maintenance(GroupedStratum):
             for pairs in self.readers(owner):
                 read = self.key_variables(pairs.read, "r")
                 lead = self.pair_goal(pairs, State.ADDED)
-                bodies.append(self.body((*keys, Constant(1, NUMBER)), lead))
+                bodies.append(Body.led((*keys, Constant(1, NUMBER)), lead))
                 below = self._level(pairs.read, read, OTHER_LEVEL)
-                bodies.append(self.body((*keys, LEVEL), lead, below, conditions=(ABOVE,)))
+                bodies.append(Body.led((*keys, LEVEL), lead, below, conditions=(ABOVE,)))
                 raised = self.key_relation(pairs.read, "raised", NUMBER)
                 risen.append(
-                    self.body(
+                    Body.led(
                         (*keys, LEVEL),
                         Goal(Literal(raised, (*read, OTHER_LEVEL)), Reference(raised, State.ADDED)),
                         self.pair_goal(pairs),
@@ -229,7 +229,7 @@ class _Maintenance(GroupedStratum):
         lead = working_goal(found, (*keys, LEVEL))
         known = (self._level(owner, keys, OTHER_LEVEL), working_goal(raised, (*keys, OTHER_LEVEL)))
         is_covered = (Condition(">=", OTHER_LEVEL, LEVEL),)
-        bodies = [self.body((*keys, LEVEL), lead, each, conditions=is_covered) for each in known]
+        bodies = [Body.led((*keys, LEVEL), lead, each, conditions=is_covered) for each in known]
         return [
             *self.draft.derive(covered, bodies),
             self.draft.copy(rise, Reference(found), without=(Reference(covered),)),
@@ -246,8 +246,8 @@ class _Maintenance(GroupedStratum):
         lead = working_goal(working_relation(owner, "raised"), (*keys, LEVEL))
         risen = working_goal(working_relation(owner, "risen"), keys)
         return [
-            *self.draft.derive(highest, [self.body((*keys, LEVEL), lead)], reduce=Reduce.MAX),
-            *self.draft.derive(lower, [self.body((*keys, LEVEL), risen, self._level(owner, keys))]),
+            *self.draft.derive(highest, [Body.led((*keys, LEVEL), lead)], reduce=Reduce.MAX),
+            *self.draft.derive(lower, [Body.led((*keys, LEVEL), risen, self._level(owner, keys))]),
             plans.Remove(level, lower),
             plans.Add(level, highest),
         ]
@@ -264,19 +264,19 @@ class _Maintenance(GroupedStratum):
             )
             for owner in self.owners
         }
-        bodies = [self.body((LEVEL,), each) for each in open_groups.values()]
+        bodies = [Body.led((LEVEL,), each) for each in open_groups.values()]
         steps += draft.derive(lowest, bodies, reduce=Reduce.MIN)
         least = working_goal(lowest, (LEVEL,))
         for owner, goal in open_groups.items():
             keys = self.key_variables(owner)
             steps += draft.derive(
                 self.key_relation(owner, "current"),
-                [self.body(keys, least, goal)],
+                [Body.led(keys, least, goal)],
                 role=Role.APPROXIMATED,
                 about=owner,
             )
             leaving, rest = (self.key_relation(owner, role, NUMBER) for role in ("leaving", "rest"))
-            steps += draft.derive(leaving, [self.body((*keys, LEVEL), least, goal)])
+            steps += draft.derive(leaving, [Body.led((*keys, LEVEL), least, goal)])
             opened = Reference(working_relation(owner, "open"))
             steps.append(draft.copy(rest, opened, without=(Reference(leaving),)))
         for name in self.order:
@@ -284,7 +284,7 @@ class _Maintenance(GroupedStratum):
         for owner in self.owners:
             keys = self.key_variables(owner)
             readers = [
-                self.body(
+                Body.led(
                     (*keys, LEVEL),
                     working_goal(changed, self.key_variables(pairs.read, "r")),
                     self.pair_goal(pairs),
@@ -294,7 +294,7 @@ class _Maintenance(GroupedStratum):
                 if (changed := self.key_relation(pairs.read, "changed"))
             ]
             rest_goal = working_goal(working_relation(owner, "rest"), (*keys, LEVEL))
-            bodies = [self.body((*keys, LEVEL), rest_goal), *readers]
+            bodies = [Body.led((*keys, LEVEL), rest_goal), *readers]
             steps += draft.derive(working_relation(owner, "open"), bodies)
         return steps
 
@@ -319,14 +319,14 @@ class _Maintenance(GroupedStratum):
         about = name if name == owner else ""
         steps = [
             *self.current_steps(name, "now", read),
-            *draft.derive(was, [self.body(columns, lead, stored)]),
+            *draft.derive(was, [Body.led(columns, lead, stored)]),
             draft.copy(came, now, without=(Reference(was),), role=role, about=about),
             draft.copy(gone, Reference(was), without=(now,), role=role, about=about),
             plans.Remove(name, gone),
             plans.Add(name, came),
         ]
         if name == owner:
-            changes = [self.body(keys, working_goal(each, columns)) for each in (came, gone)]
+            changes = [Body.led(keys, working_goal(each, columns)) for each in (came, gone)]
             steps += draft.derive(self.key_relation(owner, "changed"), changes)
         return steps
 

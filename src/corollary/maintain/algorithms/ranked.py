@@ -35,7 +35,7 @@ Example: edges a→b, b→c, c→b, tc left-linear (ranks 0: ab bc cb, 1: ac bb 
 The cycle b, c supports itself and is never touched.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import Condition, Literal, Rule, Variable, Wildcard, head_arguments
@@ -57,9 +57,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     suspension = _suspend(stratum, draft)
 
     def add(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-        return _derivation(
-            rule, stratum, draft, lead, position=position, goals=[payload.absent_head(rule)]
-        )
+        ranked = payload.rank_body(rule, stratum.members, draft, State.NEW)
+        return ranked.derivation(lead, position, [payload.absent_head(rule)])
 
     additions, first = delta.seed_bodies(
         draft, delta.unchanged_rules(draft, stratum.relations), members, State.ADDED, add
@@ -70,34 +69,12 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
                 draft.working_relation(rule.head.relation, "suspended", NUMBER),
                 (*head_arguments(rule), Variable("suspended'", NUMBER)),
             )
-            first[rule.head.relation].append(_derivation(rule, stratum, draft, out))
+            ranked = payload.rank_body(rule, stratum.members, draft, State.NEW)
+            first[rule.head.relation].append(ranked.derivation(out))
     steps = [*suspension, *additions, *insert(stratum, draft, first, with_ranks=True)]
     for name in members:
         steps += [CancelOut(name), CancelOut(payload.rank_relation(draft, name))]
     return [*steps, *trace_rows(stratum, draft, "out" if suspension else "")]
-
-
-def _derivation(
-    rule: Rule,
-    stratum: Stratum,
-    draft: Draft,
-    lead: Goal | None,
-    *,
-    position: int | None = None,
-    goals: Sequence[Goal] = (),
-) -> Body:
-    """Return a rule in NEW whose head gets its rank from the premises, as stage (4) derives it."""
-    ranked = payload.rank_body(rule, stratum.members, draft, State.NEW)
-    return delta.make_body(
-        rule,
-        ranked.read,
-        lead=lead,
-        position=position,
-        goals=goals,
-        conditions=[payload.rank_equation(ranked)],
-        head=ranked.head,
-        is_judged=True,
-    )
 
 
 def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:

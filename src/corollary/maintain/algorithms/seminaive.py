@@ -39,7 +39,7 @@ from dataclasses import replace
 
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Constant, Literal, Rule, Wildcard
+from corollary.core.logic import Constant, Literal, Rule, Wildcard
 from corollary.core.pipeline import Reference
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
@@ -54,7 +54,6 @@ from corollary.maintain.payload import (
     absent_head,
     count_relation,
     rank_body,
-    rank_equation,
     rank_relation,
 )
 from corollary.maintain.sip import Goal
@@ -226,28 +225,11 @@ def _choose(name: str, found: str, draft: Draft, known: str | None = None) -> li
         taken = draft.working_relation(name, "taken")
         columns = draft.variables(name)
         lead = working_goal(found, columns)
-        bodies = [
-            Body(
-                columns,
-                (
-                    lead,
-                    Goal(
-                        Literal(
-                            known,
-                            tuple(
-                                each if at in domain else Wildcard()
-                                for at, each in enumerate(columns)
-                            ),
-                        ),
-                        Reference(known),
-                    ),
-                ),
-                (),
-                NO_RULE,
-                lead,
-            )
+        agreeing = (
+            [each if at in domain else Wildcard() for at, each in enumerate(columns)]
             for domain in domains
-        ]
+        )
+        bodies = [Body.led(columns, lead, working_goal(known, slots)) for slots in agreeing]
         steps, without = draft.derive(taken, bodies), (Reference(taken),)
     steps.append(draft.copy(free, Reference(found), without=without))
     return [*steps, plans.Choose(found, free, domains)]
@@ -344,16 +326,8 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
             is_judged=True,
         )
     ranked = rank_body(rule, stratum.members, draft, State.NEW)
-    return make_body(
-        rule,
-        ranked.read,
-        lead=Goal(ranked.ranked_literal(position), source),
-        position=position,
-        goals=[absent_head(rule)],
-        conditions=[rank_equation(ranked)],
-        head=ranked.head,
-        is_judged=True,
-    )
+    lead = Goal(ranked.ranked_literal(position), source)
+    return ranked.derivation(lead, position, [absent_head(rule)])
 
 
 def _so_far(relation: str) -> str:

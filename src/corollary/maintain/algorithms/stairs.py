@@ -64,7 +64,7 @@ from corollary.maintain import delta, payload
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import RANK_VARIABLE
 from corollary.maintain.sip import Goal
-from corollary.maintain.stair_bodies import StairBodies, StairTables, make_led_body, stored_tables
+from corollary.maintain.stair_bodies import StairBodies, StairTables, stored_tables
 from corollary.maintain.suspension import suspend_unsupported
 from corollary.maintain.trace import INSERTION, derive_by_rule, trace_rows
 
@@ -157,7 +157,7 @@ class StairSteps(StairBodies):
             draft.intersect(out, Reference(suspended), Reference(name)),
             plans.Remove(name, out),
             plans.Remove(self.tables.stairs[name], suspended),
-            *draft.derive(lost_key, [make_led_body(keys, [lead])]),
+            *draft.derive(lost_key, [Body.led(keys, lead)]),
         ]
         if self.is_by_value or not order.values:
             return steps
@@ -167,7 +167,7 @@ class StairSteps(StairBodies):
         of_keys = working_goal(lost_key, keys)
         stairs = Literal(self.tables.stairs[name], (*columns, RANK_VARIABLE))
         goals = [of_keys, Goal(stairs, Reference(stairs.relation))]
-        steps += draft.derive(left, [make_led_body((*columns, RANK_VARIABLE), goals)])
+        steps += draft.derive(left, [Body.led((*columns, RANK_VARIABLE), *goals)])
         steps += self._improve(name, exposed, left)
         return [*steps, draft.copy(shown, Reference(exposed)), plans.Add(name, shown)]
 
@@ -217,7 +217,7 @@ class StairSteps(StairBodies):
         found = working_goal(source, (*others, RANK_VARIABLE))
         rival = Goal(Literal(top, columns), Reference(top))
         return [
-            *draft.derive(rivals, [make_led_body(columns, [found, rival])]),
+            *draft.derive(rivals, [Body.led(columns, found, rival)]),
             plans.Improve(target, source, rivals, order, len(columns)),
         ]
 
@@ -235,13 +235,13 @@ class StairSteps(StairBodies):
             covers = order.covers(others, columns)
             lead = working_goal(new, others)
             old = Goal(Literal(top, columns), Reference(top))
-            steps += draft.derive(beaten, [make_led_body(columns, [lead, old], covers)])
+            steps += draft.derive(beaten, [Body.led(columns, lead, old, conditions=covers)])
             rank = Variable("newrank'", NUMBER)
             lead = working_goal(came, (*others, rank))
             ranked = (*columns, RANK_VARIABLE)
             old = Goal(Literal(stairs, ranked), Reference(stairs))
             covers = (*covers, *self.outdone_conditions(rank))
-            steps += draft.derive(outdone, [make_led_body(ranked, [lead, old], covers)])
+            steps += draft.derive(outdone, [Body.led(ranked, lead, old, conditions=covers)])
             steps += [plans.Remove(top, beaten), plans.Remove(stairs, outdone)]
         add = plans.Add if self.tables.is_stored else plans.Extend
         return [*steps, add(top, new), add(stairs, came)]

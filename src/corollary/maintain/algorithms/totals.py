@@ -205,7 +205,7 @@ class _Groups:
         now = draft.working_relation(self.name, "now")
         if len(parts) > 1:
             row = (*self.keys, *self.values)
-            steps += draft.derive(now, [Body(row, tuple(goals), (), NO_RULE, lead)])
+            steps += draft.derive(now, [Body.led(row, *goals)])
         return [*steps, *self._store()]
 
     def _now(self, part: Part) -> str:
@@ -241,19 +241,19 @@ class _Groups:
         old = Goal(Literal(was, tuple(slots)), Reference(was))
         lost = self.working("lost", part=part)
         less, more = (Condition(sign, count, _ZERO) for sign in ("<", ">"))
-        steps += draft.derive(lost, [Body(keys, (came, old), (less,), NO_RULE, came)])
+        steps += draft.derive(lost, [Body.led(keys, came, old, conditions=[less])])
         is_not_lost, is_lost = working_goal(lost, keys, negated=True), working_goal(lost, keys)
         present = Condition("=", value, value)
         bodies = [
-            Body(row, (came,), (more,), NO_RULE, came),
-            Body(row, (old, is_not_lost), (), NO_RULE, old),
-            Body(row, (is_lost, values), (present,), NO_RULE, is_lost),
+            Body.led(row, came, conditions=[more]),
+            Body.led(row, old, is_not_lost),
+            Body.led(row, is_lost, values, conditions=[present]),
         ]
         if accumulator.is_nullable and term.nullable:
             null = Constant(None, term)
             filled = tuple(null if slot == value else slot for slot in values.literal.slots)
             nulls = Goal(replace(values.literal, slots=filled), values.source)
-            bodies.append(Body((*keys, null), (is_lost, nulls), (), NO_RULE, is_lost))
+            bodies.append(Body.led((*keys, null), is_lost, nulls))
         best = self.working("candidates", term, part=part)
         now, own = self._now(part), weighted_aggregation(part.aggregation, best)
         found = plans.Aggregate(now, own, Reference(best))
@@ -330,7 +330,7 @@ class _Groups:
         columns = draft.variables(source.relation)
         lead = working_goal(self.working("touched"), self.keys)
         goal = Goal(Literal(source.relation, columns), source)
-        body = Body(columns, (lead, goal), (), NO_RULE, lead)
+        body = Body.led(columns, lead, goal)
         return draft.derive(self.working(role, *more, part=part), [body])
 
     def _store(self) -> list[plans.Step]:
@@ -359,7 +359,7 @@ def _accumulate(
     updated = f"{outdated}{plans.WORKING_SEPARATOR}after"
     draft.types[updated] = draft.types[totals]
     smaller = (
-        *draft.derive(outdated, [Body(columns, (lead, old), (), NO_RULE, lead)]),
+        *draft.derive(outdated, [Body.led(columns, lead, old)]),
         *_sum_up(draft, change, Reference(outdated), updated, additive),
         plans.Remove(totals, outdated),
         plans.Add(totals, updated),
@@ -389,8 +389,8 @@ def _sum_up(
     stays = Condition("!=", sums[0], _ZERO)
     unknown = working_goal(known, keys, negated=True)
     bodies = [
-        Body((*keys, *sums), (lead, old), (*equations, stays), NO_RULE, lead),
-        Body((*keys, *changes), (lead, unknown), (), NO_RULE, lead),
+        Body.led((*keys, *sums), lead, old, conditions=(*equations, stays)),
+        Body.led((*keys, *changes), lead, unknown),
     ]
     return [draft.copy(known, before), *draft.derive(target, bodies)]
 

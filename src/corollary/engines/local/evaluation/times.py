@@ -133,7 +133,8 @@ def _part_of(name: str) -> Kernel:
 def _between(unit: int) -> Kernel:
     def between(one: NativeArray, two: NativeArray) -> NativeArray:
         apart = two - one
-        return np.sign(apart) * (np.abs(apart) // unit)
+        found: NativeArray = np.sign(apart) * (np.abs(apart) // unit)
+        return found
 
     return on_values(between)
 
