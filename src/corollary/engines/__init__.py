@@ -1,1 +1,1 @@
-"""Interpreters of plans; `interpreter` and `budget` serve both engines."""
+"""What runs plans; `budget` serves both engines."""

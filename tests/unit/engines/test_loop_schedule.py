@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corollary.engines import interpreter, loop_schedule
+from corollary.engines import loop_schedule
+from corollary.engines.local import interpreter
 from support.cases.change_runs import CASES, name_of, run_case
 from support.cases.changes import ChangeCase
 from support.maintained_database import delete, insert, opened

@@ -16,10 +16,10 @@ from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
 from corollary.core.statistics import Statistics
 from corollary.core.types import Type
-from corollary.engines.interpreter import Interpreter
 from corollary.engines.local import table_handle
 from corollary.engines.local.evaluation import row_stages
 from corollary.engines.local.evaluation.matches import agreeing_words
+from corollary.engines.local.interpreter import Interpreter
 from corollary.engines.local.prepared_plan import PlanHooks, PreparedPlan, RemoteSteps
 from corollary.engines.local.storage import index_files
 from corollary.engines.local.storage.arrangement import Arrangement

@@ -1,126 +1,29 @@
-"""The interpreter of plans, which both engines run on.
+"""The interpreter of plans.
 
 Procedures may call each other many thousand levels deep, more than Python's stack allows, so the
 interpreter has an explicit stack: one frame for every active procedure, loop, branch and `Within`.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar, assert_never
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from corollary.core import plans
 from corollary.core.pipeline import Reference
-from corollary.core.recorder import Recorder
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
-from corollary.engines.budget import Budget, BudgetExceeded
+from corollary.engines.budget import BudgetExceeded
 from corollary.engines.cycles import find_descent, group_cycle
+from corollary.engines.local.prepared_plan import PreparedPlan
+from corollary.engines.local.storage.runs import PendingProbe
 from corollary.engines.loop_schedule import LoopSchedule, LoopSteps, analyse_loop
 from corollary.errors import CorollaryError, LimitError
 
-TupleSet = TypeVar("TupleSet", bound=Sized)
-"""The type in which an engine moves sets of tuples between its tables."""
-
 ASKED_MAX = 16
 """A step that has asked so often fetches itself what it needs: codes may become wider meanwhile."""
-
-
-class StepTable(Protocol[TupleSet]):
-    """A table of an engine, with the operations that steps need."""
-
-    def contents(self) -> TupleSet:
-        """Return all tuples of NEW as another table takes them."""
-
-    def size(self, state: State) -> int:
-        """Return the number of tuples of a state."""
-
-    def assign(self, words: TupleSet) -> None:
-        """Replace the contents by these tuples, as ADDED."""
-
-    def clear(self) -> None:
-        """Remove all tuples, in every state."""
-
-    def extend(self, words: TupleSet) -> None:
-        """Commit, then add tuples that the table does not contain."""
-
-    def replace(self, words: TupleSet) -> None:
-        """Make NEW equal to these tuples."""
-
-    def remove(self, words: TupleSet) -> None:
-        """Remove tuples of OLD from NEW."""
-
-    def add(self, words: TupleSet) -> None:
-        """Add tuples that are not in NEW."""
-
-    def cancel_out(self) -> None:
-        """Drop tuples that were removed and added again from both sides of the change."""
-
-
-class StepExecutor(Protocol[TupleSet]):
-    """A plan with the tables it runs on: the operations of an engine that the data steps call."""
-
-    @property
-    def plan(self) -> plans.Plan:
-        """The plan."""
-
-    @property
-    def tables(self) -> Mapping[str, StepTable[TupleSet]]:
-        """The tables by name; locals are those of the innermost invocation."""
-
-    @property
-    def budget(self) -> Budget:
-        """The limits of the run, and what it has used of them."""
-
-    @property
-    def recorder(self) -> Recorder:
-        """The recorder of steps and rounds."""
-
-    @property
-    def waiting_steps(self) -> Sequence[Collection[int]] | None:
-        """For each step of the main procedure those that wait for it; None if all is here."""
-
-    def ask(self, step: plans.Step) -> Sequence[Any]:
-        """Return what a step has to fetch next, as far as what is here tells."""
-
-    def enter(self, procedure: str) -> tuple[Any, ...]:
-        """Give the locals of a procedure empty tables; return the tables of its caller."""
-
-    def leave(self, procedure: str, saved: tuple[Any, ...]) -> None:
-        """Give the locals of a procedure the tables of its caller again."""
-
-    def derive(self, step: plans.Derive, number: int) -> tuple[TupleSet, int]:
-        """Return the tuples of a step in a round, and the size of what its first stages read."""
-
-    def compute(self, step: plans.Computation) -> TupleSet:
-        """Return the tuples of a step."""
-
-    def compare_windows(self, step: plans.CompareWindows) -> bool:
-        """Find the rows that come, go or have other values; return whether that was possible."""
-
-    def accumulate(self, step: plans.Accumulate) -> bool:
-        """Add a change to a relation, key by key; return whether the change was here."""
-
-    def swap_doubt(self, has_doubt: bool = False) -> bool:
-        """Return whether a deferred pipeline lacked a value; from now on that is as given."""
-
-    def extend_with_round(self, target: str, source: str, number: int) -> None:
-        """Extend a table by the tuples of another, with a number as last column."""
-
-    def read(self, reference: Reference) -> pa.Table:
-        """Return the tuples of a relation in a state."""
-
-    def run_placed_call(self, step: plans.PlacedCall) -> bool:
-        """Run a procedure outside this process if possible; return whether it was run."""
-
-    def run_narrow_rounds(self, loop: plans.Loop, number: int) -> tuple[int, bool]:
-        """Run rounds of a loop tuple by tuple, if that is faster.
-
-        Returns:
-            How many, and whether they are a search along a relation, which always ends.
-        """
 
 
 @dataclass(slots=True)
@@ -173,10 +76,8 @@ class _Attempt(_Frame):
 class Interpreter:
     """One run of a prepared plan, or of some of its steps."""
 
-    def __init__(
-        self, prepared: StepExecutor[TupleSet], steps: tuple[plans.Step, ...] = ()
-    ) -> None:
-        self._prepared: StepExecutor[Any] = prepared
+    def __init__(self, prepared: PreparedPlan, steps: tuple[plans.Step, ...] = ()) -> None:
+        self._prepared = prepared
         self._tables = prepared.tables
         self._budget = prepared.budget
         self._recorder = prepared.recorder
@@ -198,7 +99,7 @@ class Interpreter:
             frame.at = len(frame.steps)
         self.advance()
 
-    def advance(self) -> Sequence[Any]:
+    def advance(self) -> Sequence[PendingProbe]:
         """Run steps up to one that has to fetch something; return that, nothing at the end."""
         stack = self._stack
         while stack:
@@ -506,9 +407,7 @@ class Interpreter:
 
 
 def run_together(
-    prepared: StepExecutor[TupleSet],
-    steps: Sequence[plans.Step],
-    waiting: Sequence[Collection[int]],
+    prepared: PreparedPlan, steps: Sequence[plans.Step], waiting: Sequence[Collection[int]]
 ) -> None:
     """Run steps, `waiting` of which wait for each; what all of them need next is one request.
 
@@ -517,7 +416,7 @@ def run_together(
     left = Counter(later for each in waiting for later in each)
     ready = [at for at in range(len(steps)) if not left[at]]
     runs: dict[int, Interpreter] = {}
-    asked: dict[int, Sequence[Any]] = {}
+    asked: dict[int, Sequence[PendingProbe]] = {}
     failure: CorollaryError | None = None
     while ready or asked:
         if not ready:
