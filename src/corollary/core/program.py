@@ -436,12 +436,8 @@ class ValueColumn:
 
     def better(self, one: Expression, other: Expression, *, strictly: bool = True) -> Functor:
         """Return the test that one value is better than another, or as good."""
-        name = ("gt" if self.is_greater_better else "lt") if strictly else self._or_equal
-        return Functor(name, (one, other), BOOL)
-
-    @property
-    def _or_equal(self) -> str:
-        return "ge" if self.is_greater_better else "le"
+        names = ("gt", "ge") if self.is_greater_better else ("lt", "le")
+        return Functor(names[not strictly], (one, other), BOOL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ the order in which they are bound. Nothing is dropped on the way.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -35,13 +35,6 @@ FEW_TUPLES = 16
 
 ROW_COLUMN = "•row"
 """The column of a frame that says which row each of its rows comes from."""
-
-
-class RowStage(Protocol):
-    """A stage that maps rows to rows."""
-
-    def apply(self, rows: list[Row], most: int) -> list[Row] | None:
-        """Return the rows that pass the stage; None if they are more than `most`."""
 
 
 class Registers:
@@ -269,6 +262,10 @@ class _VectorRows:
                 codes = frame.columns[self._target].tolist()
                 made += [(*row, code) for row, code in zip(kept, codes, strict=True)]
         return made
+
+
+RowStage = _ProbeRows | _MemberRows | _CompareRows | _ComputeRows | _CheckedRows | _VectorRows
+"""A stage that maps rows to rows; None where they become too many."""
 
 
 class RowPipeline:

@@ -624,23 +624,20 @@ def _is_small(values: Any, before: Any) -> bool:
 
 def _sum_floats(values: exact_sums.Floats, first: Positions, last: Positions) -> exact_sums.Floats:
     """Return the correctly rounded sums of frames; infinities and NaN by IEEE."""
+
+    def sums_of(integers: Positions) -> Positions:
+        running: Positions = _running(integers)
+        return running[last] - running[first]
+
     is_finite = np.isfinite(values)
-    places, digits = exact_sums.float_digits(np.where(is_finite, values, 0.0))
-    least, most = int(places.min()), int(places.max())
-    totals = np.zeros((most - least + exact_sums.DIGITS_PER_FLOAT, len(first)), np.int64)
-    for place in np.unique(places).tolist():
-        own = places == place
-        for at, digit in enumerate(digits):
-            running = _running(np.where(own, digit, 0))
-            totals[place - least + at] += running[last] - running[first]
-    sums = exact_sums.round_digits(totals, least)
+    finite = np.where(is_finite, values, 0.0)
+    sums = exact_sums.round_digits(*exact_sums.sum_digits(finite, sums_of, len(first)))
     if not is_finite.all():
         for special in (np.inf, -np.inf):
-            running = _running((values == special).astype(np.int64))
             with np.errstate(invalid="ignore"):
-                sums = np.where(running[last] > running[first], sums + special, sums)
-        running = _running(np.isnan(values).astype(np.int64))
-        sums = np.where(running[last] > running[first], np.nan, sums)
+                is_there = sums_of((values == special).astype(np.int64)) > 0
+                sums = np.where(is_there, sums + special, sums)
+        sums = np.where(sums_of(np.isnan(values).astype(np.int64)) > 0, np.nan, sums)
     return sums
 
 

@@ -78,19 +78,11 @@ class PartitionSource:
                 yield PartitionAddress.of(self.files, part, number), rows[number]
 
     def _ask(
-        self,
-        part: PartitionSet,
-        make: Callable[[int], operations.PartitionOperation | None],
-        what: str,
-    ) -> dict[int, Any]:
-        """Run an operation on each partition for which one is made; return the results."""
-        made = {
-            number: (address, operation)
-            for number, address in self._addresses(part).items()
-            if (operation := make(number)) is not None
-        }
-        results = self.jobs.run(list(made.values()), f"{what} {self.files.relation.name}")
-        return dict(zip(made, results, strict=True))
+        self, part: PartitionSet, make: Callable[[int], operations.PartitionOperation], what: str
+    ) -> list[Any]:
+        """Have something done with each partition that holds tuples; return the results."""
+        tasks = [(address, make(number)) for number, address in self._addresses(part).items()]
+        return self.jobs.run(tasks, f"{what} {self.files.relation.name}")
 
     def joined(self, found: Iterable[bytes]) -> pa.Table:
         """Return the tuples that tasks have returned as one table."""
@@ -139,7 +131,7 @@ class PartitionSource:
     def read(self) -> pa.Table:
         """Return all tuples: for what users read, and small relations."""
         found = self._ask(self.files.sets[0], lambda _: operations.ReadAll(), "read")
-        return self.joined(found.values())
+        return self.joined(found)
 
     def subtract(self, rows: pa.Table) -> pa.Table:
         """Return the tuples that are not among some rows."""
@@ -148,7 +140,7 @@ class PartitionSource:
         found = self._ask(
             part, lambda number: operations.Subtract(known.get(number, empty)), "compare"
         )
-        return self.joined(found.values())
+        return self.joined(found)
 
     def unites(self, columns: Sequence[int]) -> bool:
         """Whether a set has tuples that agree in some columns in one partition."""
@@ -162,14 +154,14 @@ class PartitionSource:
         found = self._ask(
             part, lambda _: operations.CheckUnique(tuple(columns)), "look for a key of"
         )
-        return all(found.values())
+        return all(found)
 
     def within(self, boxes: Sequence[Mapping[int, ValueRange]]) -> pa.Table:
         """Return the tuples in one of several boxes, each once, perhaps with others."""
         found = self._ask(
             self.files.sets[0], lambda _: operations.FindWithin(tuple(boxes)), "select from"
         )
-        return self.joined(found.values())
+        return self.joined(found)
 
     def apply(
         self, function: Callable[[pa.Table], Any], added: pa.Table, removed: pa.Table
@@ -347,7 +339,7 @@ class PartitionSource:
         """Return files with a set, which has no tuples yet, of the tuples that are here."""
         scatter = Scatter((part.partitioning,))
         scattered = self._ask(self.files.sets[0], lambda _: scatter, "arrange")
-        pieces = [piece for each in scattered.values() for piece in each]
+        pieces = [piece for each in scattered for piece in each]
         return gather_pieces(files, [part], pieces, self.jobs, "arrange", is_final=is_final)
 
 

@@ -15,7 +15,7 @@ differences of digits can be summed as well.
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -110,7 +110,7 @@ def sum_floats(values: Floats, begins: Codes) -> Floats:
     is_finite = np.isfinite(values)
     has_special = not is_finite.all()
     finite = np.where(is_finite, values, 0.0) if has_special else values
-    sums = round_digits(*_sum_digits(finite, begins))
+    sums = round_digits(*_group_digits(finite, begins))
     if has_special:
         with np.errstate(invalid="ignore"):
             special = np.add.reduceat(np.where(is_finite, 0.0, values), begins)
@@ -124,7 +124,7 @@ def sum_twice(values: Floats, begins: Codes) -> tuple[Floats, Floats]:
     >>> sum_twice(np.array([1.0, 2.0**-80]), np.array([0]))[1].tolist() == [2.0**-80]
     True
     """
-    totals, first = _sum_digits(values, begins)
+    totals, first = _group_digits(values, begins)
     sums = round_digits(totals, first)
     places, digits = float_digits(sums)
     rest = np.concatenate([totals, np.zeros((DIGITS_PER_FLOAT, len(begins)), np.int64)])
@@ -134,15 +134,25 @@ def sum_twice(values: Floats, begins: Codes) -> tuple[Floats, Floats]:
     return sums, round_digits(rest, first)
 
 
-def _sum_digits(values: Floats, begins: Codes) -> tuple[Any, int]:
-    """Return a row for each place, from the one that is returned on, with the sums of groups."""
+def _group_digits(values: Floats, begins: Codes) -> tuple[Any, int]:
+    return sum_digits(values, lambda digit: np.add.reduceat(digit, begins), len(begins))
+
+
+def sum_digits(values: Floats, sums_of: Callable[[Codes], Codes], count: int) -> tuple[Any, int]:
+    """Return a row for each place, from the one that is returned on, with sums of the digits there.
+
+    Args:
+        values: finite floats.
+        sums_of: returns sums of some of the integers that it is given.
+        count: how many.
+    """
     places, digits = float_digits(values)
     first, last = int(places.min()), int(places.max())
-    totals = np.zeros((last - first + DIGITS_PER_FLOAT, len(begins)), np.int64)
+    totals = np.zeros((last - first + DIGITS_PER_FLOAT, count), np.int64)
     for place in np.unique(places).tolist():
         own = places == place
         for at, digit in enumerate(digits):
-            totals[place - first + at] += np.add.reduceat(np.where(own, digit, 0), begins)
+            totals[place - first + at] += sums_of(np.where(own, digit, 0))
     return totals, first
 
 
