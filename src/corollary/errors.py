@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from corollary.data_class import dataclass
 from corollary.source import Span
@@ -123,9 +123,7 @@ class InputError(CorollaryError):
         return type(self), (self.diagnostics,)
 
     @classmethod
-    def of(
-        cls, code: str, message: str, span: Span | None = None, note: str | None = None
-    ) -> "InputError":
+    def of(cls, code: str, message: str, span: Span | None = None, note: str | None = None) -> Self:
         """Return an error with a single finding."""
         return cls([Diagnostic(code, message, span, note)])
 

@@ -64,14 +64,12 @@ def _error(cycle: list[Node]) -> InputError:
         print_value(each[0]) if len(each) == 1 else f"({', '.join(map(print_value, each))})"
         for each in steps
     )
-    error = InputError.of(
+    return InputError.of(
         "C0812",
         f"The value of `{shown}` improves without end, around {path}. Nothing was changed.",
         None,
         "break this cycle in the data, or bound the value, as in `d > -1000`",
     )
-    assert isinstance(error, InputError)
-    return error
 
 
 SHOWN_MAX_GROUPS = 12

@@ -170,7 +170,7 @@ def choose(
         return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
     if stratum.dominated:
         reason = "subsumption is evaluated in rounds"
-        choice = AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        choice = _recompute(stratum, reason)
         return choice if requested is Algorithm.AUTO else replace(choice, refused=requested)
     if stratum.is_grouped:
         return _for_groups(stratum, update, requested, sizes)
@@ -188,11 +188,10 @@ def _choose_possible(
     if stratum.aggregations:
         return _for_aggregate(stratum, update, sizes, requested)
     if not (update.reordered | update.changed_aggregates).isdisjoint(members):
-        reason = "its tuples are ordered, chosen or computed in another way"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        return _recompute(stratum, "its tuples are ordered, chosen or computed in another way")
     known = update.old.relations.keys() - update.refilled
     if known.isdisjoint(members) and not is_virtual:
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
+        return _recompute(stratum, "the relation is new")
     if requested in (Algorithm.PF, Algorithm.EPF):
         return AlgorithmChoice(members, requested, "asked for")
     if is_virtual:
@@ -209,12 +208,18 @@ def _choose_possible(
     return AlgorithmChoice(members, requested, "asked for")
 
 
+def _recompute(
+    stratum: Stratum, reason: str, cost: int | None = None, signs: frozenset[State] = frozenset()
+) -> AlgorithmChoice:
+    return AlgorithmChoice(stratum.relations, Algorithm.RECOMPUTE, reason, cost, signs=signs)
+
+
 def _for_aggregate(
     stratum: Stratum, update: Update, sizes: ChangeSizes, requested: Algorithm
 ) -> AlgorithmChoice:
     members = stratum.relations
     if any(each in update.added_aggregations for each in stratum.aggregations):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the aggregate is new")
+        return _recompute(stratum, "the aggregate is new")
     if isinstance(stratum.aggregations[0], Windowing):
         reason = "window functions: the partitions that the change touches"
         return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)
@@ -223,7 +228,7 @@ def _for_aggregate(
         return AlgorithmChoice(members, Algorithm.AGGREGATES, reason)
     needs_payload = payload_kind(stratum, update.new) is not None
     if needs_payload and not update.valid_payload >= set(members):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its totals are out of date")
+        return _recompute(stratum, "its totals are out of date")
     reason = "an aggregate: the change is added to running totals"
     choice = AlgorithmChoice(members, Algorithm.TOTALS, reason)
     return (
@@ -237,11 +242,11 @@ def _for_groups(
     """Return the algorithm for a stratum whose counts or sums are recursive."""
     members = stratum.relations
     if not update.redefined.isdisjoint(members) or not update.old.relations.keys() >= set(members):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "a recursive aggregate is new")
+        return _recompute(stratum, "a recursive aggregate is new")
     if not update.refilled.isdisjoint(members):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
+        return _recompute(stratum, "the relation is new")
     if not update.valid_payload >= set(members):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its levels are out of date")
+        return _recompute(stratum, "its levels are out of date")
     reason = "recursive aggregates: touched groups by ascending level"
     choice = AlgorithmChoice(members, Algorithm.GROUPS, reason)
     return (
@@ -254,13 +259,12 @@ def _for_choices(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algori
     members = stratum.relations
     if not is_chosen_by_key(stratum, update.new):
         where = "in recursion" if stratum.is_recursive else "with several domains"
-        reason = f"choices {where} are made anew"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        return _recompute(stratum, f"choices {where} are made anew")
     (name,) = members
     if name not in update.old.relations or name in update.refilled:
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "the relation is new")
+        return _recompute(stratum, "the relation is new")
     if name in update.reordered or name in update.recursive_before:
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its tuples are chosen in another way")
+        return _recompute(stratum, "its tuples are chosen in another way")
     reason = "a choice for each key: only keys whose candidates change"
     choice = AlgorithmChoice(members, Algorithm.CHOICES, reason)
     return _unless_cheaper(stratum, update, sizes, choice)
@@ -281,28 +285,24 @@ def _grouped_error(stratum: Stratum, requested: Algorithm) -> InputError:
 def _counting_error(members: tuple[str, ...]) -> InputError:
     names = ", ".join(f"`{name}`" for name in members)
     is_are = "is" if len(members) == 1 else "are"
-    error = InputError.of(
+    return InputError.of(
         "C0820",
         f"{names} {is_are} recursive, so derivations cannot be counted: a tuple on a cycle would "
         "support itself for ever.",
         None,
         "use `ranked`, `dred`, `epf` or `auto` for it",
     )
-    assert isinstance(error, InputError)
-    return error
 
 
 def _stairs_error(members: tuple[str, ...], requested: Algorithm) -> InputError:
     names = ", ".join(f"`{name}`" for name in members)
     keeps = "keeps" if len(members) == 1 else "keep"
-    error = InputError.of(
+    return InputError.of(
         "C0820",
         f"{names} {keeps} the best tuples of a recursion, which `{requested}` cannot maintain.",
         None,
         "use `ranked`, `recompute` or `auto` for it",
     )
-    assert isinstance(error, InputError)
-    return error
 
 
 def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
@@ -318,7 +318,7 @@ def _incremental(stratum: Stratum, update: Update) -> AlgorithmChoice:
     if has_counts(stratum):
         if update.recursive_before & set(members):
             reason = "no longer recursive: its derivations are counted from now on"
-            return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+            return _recompute(stratum, reason)
         return AlgorithmChoice(members, Algorithm.COUNTING, "stored, not recursive")
     if has_single_derivations(stratum):
         return AlgorithmChoice(
@@ -336,15 +336,15 @@ def _automatic(stratum: Stratum, update: Update, sizes: ChangeSizes) -> Algorith
     size = _plan_literals(stratum, update)
     if size > PLAN_MAX_LITERALS:
         reason = f"long rules: a plan for the change would read {size:,} literals"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        return _recompute(stratum, reason)
     body = _remote_window_body(stratum, update, sizes)
     if body is not None:
         reason = f"a window without `partition by` sees all of `{body}`, which is in partitions"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason)
+        return _recompute(stratum, reason)
     if choice.algorithm in (Algorithm.RANKED, Algorithm.COUNTING) and not (
         update.valid_payload >= set(members)
     ):
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "its ranks or counts are out of date")
+        return _recompute(stratum, "its ranks or counts are out of date")
     return _unless_cheaper(stratum, update, sizes, choice)
 
 
@@ -401,10 +401,10 @@ def _unless_cheaper(
     if not sizes.may_recompute:
         return replace(choice, cost=cost, signs=signs)
     if cost >= limit and sizes.is_first:
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, "nothing is derived yet", work)
+        return _recompute(stratum, "nothing is derived yet", work)
     if cost >= limit and work > BUDGET_MIN_ROWS:
         reason = f"the change would handle about {cost:,} rows, a fresh evaluation {work:,}"
-        return AlgorithmChoice(members, Algorithm.RECOMPUTE, reason, work, signs=signs)
+        return _recompute(stratum, reason, work, signs=signs)
     if work <= BUDGET_MIN_ROWS:
         return replace(choice, cost=cost, budget=BUDGET_MIN_ROWS, signs=signs)
     reason = f"{choice.reason}; about {cost:,} rows against {work:,} for a fresh evaluation"

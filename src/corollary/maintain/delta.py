@@ -18,6 +18,7 @@ tc@old(x,y) with y bound.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
@@ -199,12 +200,21 @@ def read_in_state(state: State) -> LiteralReader:
     return lambda _, literal: Goal(literal, Reference(literal.relation, state))
 
 
+def propagation_body(
+    rule: logic.Rule, position: int | None, lead: Goal | None, sign: State
+) -> Body:
+    """Return add_i or rem_i, or the whole body in NEW or OLD of an added or removed rule."""
+    is_added = sign is State.ADDED
+    read = read_in_state(State.NEW if is_added else State.OLD)
+    return make_body(rule, read, lead=lead, position=position, is_judged=is_added)
+
+
 def seed_bodies(
     draft: Draft,
     rules: Iterable[logic.Rule],
     members: Sequence[str],
     sign: State,
-    make: Callable[[logic.Rule, int | None, Goal | None], Body],
+    make: Callable[[logic.Rule, int | None, Goal | None], Body] | None = None,
 ) -> tuple[list[Step], dict[str, list[Body]]]:
     """Return the bodies that start a propagation into each relation of a stratum.
 
@@ -216,8 +226,9 @@ def seed_bodies(
         members: the relations of the stratum.
         sign: whether additions or removals are propagated.
         make: makes the body of a rule led by a changed literal at a position, or of a rule that
-            was itself added or removed.
+            was itself added or removed; by default add_i or rem_i.
     """
+    make = partial(propagation_body, sign=sign) if make is None else make
     steps: list[Step] = []
     bodies: dict[str, list[Body]] = {name: [] for name in members}
     for changed in changed_literals(draft, rules, bodies, sign):

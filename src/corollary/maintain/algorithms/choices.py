@@ -61,9 +61,8 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return the steps that maintain the choices of the keys that a change touches."""
     (name,) = stratum.relations
     removals = _remove_gone(name, stratum, draft)
-    additions, bodies = delta.seed_bodies(
-        draft, delta.unchanged_rules(draft, (name,)), (name,), State.ADDED, _add_body
-    )
+    kept = delta.unchanged_rules(draft, (name,))
+    additions, bodies = delta.seed_bodies(draft, kept, (name,), State.ADDED)
     first = list(bodies[name])
     if removals:
         first += [_of_gone_key(rule, draft) for rule in stratum.rules]
@@ -131,13 +130,6 @@ def _choose_again(name: str, draft: Draft) -> list[Step]:
         Remove(name, beaten),
         Add(name, came),
     ]
-
-
-def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-    """Return add_i, or the whole body in NEW of an added rule."""
-    return delta.make_body(
-        rule, delta.read_in_state(State.NEW), lead=lead, position=position, is_judged=True
-    )
 
 
 def _of_gone_key(rule: Rule, draft: Draft) -> Body:

@@ -48,13 +48,9 @@ def plan(stratum: Stratum, draft: Draft) -> list[Step]:
     if _is_exact(stratum, draft):
         return _plan_exact(stratum, draft)
     overestimate = _overdelete(stratum, draft)
-    additions, first = delta.seed_bodies(
-        draft,
-        delta.unchanged_rules(draft, stratum.relations),
-        stratum.relations,
-        State.ADDED,
-        _add_body,
-    )
+    members = stratum.relations
+    kept = delta.unchanged_rules(draft, members)
+    additions, first = delta.seed_bodies(draft, kept, members, State.ADDED)
     if overestimate:
         for name in stratum.relations:
             first[name] += _rederive(name, stratum, draft)
@@ -78,12 +74,12 @@ def _plan_exact(stratum: Stratum, draft: Draft) -> list[Step]:
     (name,) = stratum.relations
     rules, steps = delta.unchanged_rules(draft, (name,)), list[Step]()
     over, found = (draft.working_relation(name, role) for role in ("over", "found"))
-    selections, lost = delta.seed_bodies(draft, rules, (name,), State.REMOVED, _remove_body)
+    selections, lost = delta.seed_bodies(draft, rules, (name,), State.REMOVED)
     if lost[name]:
         role = Role.APPROXIMATED
         steps += derive_by_rule(draft, over, lost[name], name, "overestimate", role=role)
         steps.append(Remove(name, over))
-    more, gained = delta.seed_bodies(draft, rules, (name,), State.ADDED, _add_body)
+    more, gained = delta.seed_bodies(draft, rules, (name,), State.ADDED)
     if gained[name]:
         steps += [*derive_by_rule(draft, found, gained[name], name, INSERTION), Add(name, found)]
     # By a key, a tuple may have another derivation in each state.
@@ -95,7 +91,7 @@ def _plan_exact(stratum: Stratum, draft: Draft) -> list[Step]:
 def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     """Return stages (1) and (2): take out every tuple that may have lost a derivation."""
     members, kept = stratum.relations, delta.unchanged_rules(draft, stratum.relations)
-    steps, bodies = delta.seed_bodies(draft, kept, members, State.REMOVED, _remove_body)
+    steps, bodies = delta.seed_bodies(draft, kept, members, State.REMOVED)
     if not any(bodies.values()):
         return []
     again: list[Step] = []
@@ -132,25 +128,11 @@ def _overdelete(stratum: Stratum, draft: Draft) -> list[Step]:
     return [*steps, *take_out]
 
 
-def _remove_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-    """Return rem_i, or the whole body in OLD of a removed rule."""
-    return delta.make_body(rule, delta.read_in_state(State.OLD), lead=lead, position=position)
-
-
-def _add_body(rule: Rule, position: int | None, lead: Goal | None) -> Body:
-    """Return add_i, or the whole body in NEW of an added rule."""
-    return delta.make_body(
-        rule, delta.read_in_state(State.NEW), lead=lead, position=position, is_judged=True
-    )
-
-
 def _overdelete_further(rule: Rule, position: int) -> Body:
     """Return rem_i for a literal of the stratum: its removals are the last overestimate."""
     literal = rule.literals[position]
     source = Reference(working_relation(literal.relation, "over"), State.ADDED)
-    return delta.make_body(
-        rule, delta.read_in_state(State.OLD), lead=Goal(literal, source), position=position
-    )
+    return delta.propagation_body(rule, position, Goal(literal, source), State.REMOVED)
 
 
 def _rederive(name: str, stratum: Stratum, draft: Draft) -> list[Body]:

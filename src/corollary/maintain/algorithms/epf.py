@@ -51,7 +51,7 @@ from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
 from corollary.maintain import delta
-from corollary.maintain.draft import Body, Draft
+from corollary.maintain.draft import Draft
 from corollary.maintain.sip import Goal
 from corollary.maintain.solve import solve_procedures
 
@@ -105,9 +105,9 @@ class _Propagation:
         steps: list[plans.Step] = []
         for sign in (State.REMOVED, State.ADDED):
             names = [name for name in members if sign in draft.update.signs_of(name)]
-            body = partial(_propagation_body, sign=sign)
+            body = partial(delta.propagation_body, sign=sign)
             needed = [rule for rule in kept if rule.head.relation in names]
-            selections, bodies = delta.seed_bodies(draft, needed, members, sign, body)
+            selections, bodies = delta.seed_bodies(draft, needed, members, sign)
             if not any(bodies[name] for name in names):
                 continue
             local = {name: self._locals(plans.working_relation(name, sign), name) for name in names}
@@ -255,7 +255,7 @@ class _Propagation:
         steps = self._clear_tables()
         steps += draft.derive(
             approximation.relation,
-            [_propagation_body(rule, position, lead, sign)],
+            [delta.propagation_body(rule, position, lead, sign)],
             role=plans.Role.APPROXIMATED,
             about=name,
         )
@@ -357,18 +357,6 @@ class _Propagation:
     def _clear_tables(self) -> list[plans.Step]:
         """Return the step that empties all tables before a query, where there is no memo."""
         return [] if self.has_memo else [plans.Call(CLEAR_TABLES)]
-
-
-def _propagation_body(rule: Rule, position: int | None, lead: Goal | None, sign: State) -> Body:
-    """Return Q': the body of a rule in the state of propagation, led by updates of a literal."""
-    state = State.NEW if sign is State.ADDED else State.OLD
-    return delta.make_body(
-        rule,
-        delta.read_in_state(state),
-        lead=lead,
-        position=position,
-        is_judged=sign is State.ADDED,
-    )
 
 
 def complete_clear_tables(draft: Draft) -> None:

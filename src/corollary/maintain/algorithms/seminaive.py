@@ -47,7 +47,13 @@ from corollary.core.statistics import Statistics
 from corollary.core.types import NUMBER
 from corollary.maintain import assignments
 from corollary.maintain.algorithms import grouped_evaluation, rounds, stairs
-from corollary.maintain.delta import make_body, read_in_state, recursive_positions, with_plan
+from corollary.maintain.delta import (
+    make_body,
+    propagation_body,
+    read_in_state,
+    recursive_positions,
+    with_plan,
+)
 from corollary.maintain.draft import Body, Draft, working_goal
 from corollary.maintain.payload import (
     Payload,
@@ -318,13 +324,7 @@ def _following(rule: Rule, stratum: Stratum, draft: Draft, position: int, with_r
     literal = rule.literals[position]
     source = Reference(plans.working_relation(literal.relation, "new"), State.ADDED)
     if not with_ranks:
-        return make_body(
-            rule,
-            read_in_state(State.NEW),
-            lead=Goal(literal, source),
-            position=position,
-            is_judged=True,
-        )
+        return propagation_body(rule, position, Goal(literal, source), State.ADDED)
     ranked = rank_body(rule, stratum.members, draft, State.NEW)
     lead = Goal(ranked.ranked_literal(position), source)
     return ranked.derivation(lead, position, [absent_head(rule)])

@@ -253,14 +253,12 @@ def missing_value_error(
             cure = "or let the subquery be an aggregate"
         elif reason == OVERFLOW:
             cure = "cast an operand to a wider type, or write `try_add`, `try_cast` and the like"
-    made = EvaluationError.of(
+    return EvaluationError.of(
         "C0810",
         f"{reason[0].upper() if not rule else reason[0]}{reason[1:]}{rule}{where}",
         pipeline.origin.span,
         f"add a condition that excludes these values, {cure}",
     )
-    assert isinstance(made, EvaluationError)
-    return made
 
 
 def _is_sql(pipeline: Pipeline) -> bool:
