@@ -132,8 +132,7 @@ def names_needed(stage: Stage) -> set[str]:
     """
     if not isinstance(stage, Probe):
         return names_read(stage)
-    slots = (stage.slots[column] for column in stage.bound)
-    return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+    return logic.slot_names(stage.slots[column] for column in stage.bound)
 
 
 def names_read(stage: Stage) -> set[str]:
@@ -144,7 +143,7 @@ def names_read(stage: Stage) -> set[str]:
     """
     match stage:
         case Probe(slots=slots) | AntiProbe(slots=slots):
-            return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+            return logic.slot_names(slots)
         case Filter(condition=condition):
             return logic.variable_names(condition)
         case Compute(expression=expression):

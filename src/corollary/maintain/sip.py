@@ -6,7 +6,7 @@ literals and conditions follow as soon as all their variables are bound, an equa
 can compute its unbound side. A record that is bound before its fields is taken apart at once.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
 
@@ -170,7 +170,7 @@ class _Ordering:
         if self._statistics.has_fixed_order:
             return False, False, 0, 0.0
         slots = goal.literal.slots
-        columns = bound_columns(slots, self._bound)
+        columns = logic.bound_columns(slots, self._bound)
         # The answers to calls of a relation fan out as the relation does.
         fanout = self._statistics.fanout(goal.literal.relation, columns)
         # What is read limits what is asked: questions about `x + 1` may go on without end.
@@ -250,7 +250,7 @@ class _Ordering:
         slots = goal.literal.slots
         names = logic.variable_names(goal.literal)
         self.stages.append(
-            Probe(goal.source, slots, bound_columns(slots, self._bound), goal.extreme)
+            Probe(goal.source, slots, logic.bound_columns(slots, self._bound), goal.extreme)
         )
         if not self._is_asked(goal.source):
             self._computed -= names
@@ -410,16 +410,6 @@ def _judge(
     )
     ordering.place_ready()
     return tuple(ordering.stages)
-
-
-def bound_columns(slots: Sequence[logic.Slot], bound: Container[str]) -> tuple[int, ...]:
-    """Return the columns that hold constants or bound variables."""
-    return tuple(
-        column
-        for column, slot in enumerate(slots)
-        if isinstance(slot, logic.Constant)
-        or (isinstance(slot, logic.Variable) and slot.name in bound)
-    )
 
 
 def has_fault(condition: logic.Condition) -> bool:

@@ -49,7 +49,7 @@ from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.maintain import tabling
 from corollary.maintain.algorithms.answer_descent import AnswerDescent
-from corollary.maintain.sip import Goal, bound_columns, sip
+from corollary.maintain.sip import Goal, sip
 from corollary.maintain.tail_calls import own_position
 
 GOAL_RELATION = plans.working_relation("", "goal")
@@ -101,7 +101,7 @@ def answer_goal(
     steps: list[plans.Step] = []
     source = Reference(goal.relation, state)
     if not is_readable(goal.relation):
-        node = tables.adorn(goal.relation, bound_columns(goal.slots, bound), state)
+        node = tables.adorn(goal.relation, logic.bound_columns(goal.slots, bound), state)
         arguments = tuple(
             slot
             for column in node.bound

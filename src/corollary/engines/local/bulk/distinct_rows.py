@@ -6,7 +6,7 @@ the values that are known so far are unique in a table, they say the others of i
 
 from collections.abc import Mapping
 
-from corollary.core.logic import Constant, Functor, Variable, variables_of
+from corollary.core.logic import bound_columns, is_range, slot_names, variables_of
 from corollary.core.pipeline import Compute, Pipeline, Probe
 from corollary.engines.local.storage.table import Table
 
@@ -16,10 +16,10 @@ def has_distinct_rows(pipeline: Pipeline, tables: Mapping[str, Table]) -> bool:
 
     Only keys that are the first columns of a table are found, since its tuples are sorted by them.
     """
-    known = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+    known = slot_names(pipeline.head)
     probes = [stage for stage in pipeline.stages if isinstance(stage, Probe)]
     computed = [stage for stage in pipeline.stages if isinstance(stage, Compute)]
-    if any(_is_range(stage) for stage in computed):
+    if any(is_range(stage.expression) for stage in computed):
         return False
     while probes:
         for stage in computed:
@@ -29,23 +29,16 @@ def has_distinct_rows(pipeline: Pipeline, tables: Mapping[str, Table]) -> bool:
         if found is None:
             return False
         probes.remove(found)
-        known |= {slot.name for slot in found.slots if isinstance(slot, Variable)}
+        known |= slot_names(found.slots)
     return True
-
-
-def _is_range(stage: Compute) -> bool:
-    return isinstance(stage.expression, Functor) and stage.expression.name == "range"
 
 
 def _is_determined(stage: Probe, known: set[str], tables: Mapping[str, Table]) -> bool:
     """Whether at most one tuple agrees with the known values."""
-    is_known = [
-        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in known)
-        for slot in stage.slots
-    ]
-    if all(is_known):
+    columns = bound_columns(stage.slots, known)
+    length = next((at for at in range(len(stage.slots)) if at not in columns), None)
+    if length is None:
         return True
-    length = is_known.index(False)
     if not length:
         return False
     return tables[stage.source.relation].is_key(length, stage.source.state)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from corollary.core.engine import BULK_MIN_TUPLES
-from corollary.core.logic import Constant, Variable
+from corollary.core.logic import Constant, Variable, slot_names
 from corollary.core.pipeline import Compute, Pipeline, Probe, Reference, names_read
 from corollary.core.types import Type
 from corollary.data_class import dataclass
@@ -102,7 +102,7 @@ class _Lookups:
         if fact is None or len(self._probes) < 2 or self._size(fact) < min_tuples:
             return False
         others = sorted((each for each in self._probes if each is not fact), key=self._size)
-        known = {slot.name for slot in fact.slots if isinstance(slot, Variable)}
+        known = slot_names(fact.slots)
         if not any(self._key_of(each, known) is not None for each in others):
             return False
         self._scan(fact)
@@ -263,7 +263,7 @@ class _Lookups:
 
 def _needed_names(pipeline: Pipeline) -> tuple[set[str], set[str]]:
     """Return the variables that several probes have, and those that anything else needs, too."""
-    needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+    needed = slot_names(pipeline.head)
     shared: set[str] = set()
     seen: set[str] = set()
     for stage in pipeline.stages:

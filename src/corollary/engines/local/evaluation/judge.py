@@ -106,7 +106,7 @@ class Trial:
 
     def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
         """Return the heads of the rows in which nothing is false and the head has its values."""
-        names = {slot.name for slot in pipeline.head if isinstance(slot, logic.Variable)}
+        names = logic.slot_names(pipeline.head)
         frame = self.frame.select(self.possible & ~self.missing_mask(names))
         return [runner.operand_column(slot, frame) for slot in pipeline.head], frame.count
 
@@ -168,7 +168,7 @@ def bound_variables(stage: Stage) -> set[str]:
     """Return the variables that a stage binds."""
     match stage:
         case Probe(slots=slots):
-            return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+            return logic.slot_names(slots)
         case Compute(variable=variable):
             return {variable.name}
         case _:
@@ -179,7 +179,7 @@ def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
     """Bind all variables that can be bound, then check every condition."""
     seen: list[logic.Condition] = []
     for stage in stages:
-        if isinstance(stage, Compute) and _is_range(stage.expression):
+        if isinstance(stage, Compute) and logic.is_range(stage.expression):
             assert isinstance(stage.expression, logic.Functor)
             trial.bind_equations(list(equations_of(seen)))
             trial.expand_range(stage.variable, stage.expression)
@@ -198,7 +198,7 @@ def conditions_of(stages: tuple[Stage, ...]) -> list[logic.Condition]:
             case Filter(condition=condition):
                 found.append(condition)
             case Compute(variable=variable, expression=expression, accepts_null=lets_null):
-                if not _is_range(expression):
+                if not logic.is_range(expression):
                     found.append(logic.Condition("is" if lets_null else "=", variable, expression))
             case AntiProbe() | Probe():
                 pass
@@ -207,17 +207,13 @@ def conditions_of(stages: tuple[Stage, ...]) -> list[logic.Condition]:
     return found
 
 
-def _is_range(expression: logic.Expression) -> bool:
-    return isinstance(expression, logic.Functor) and expression.name == "range"
-
-
 def _look_up(
     trial: Trial, stages: tuple[Stage, ...], tables: Mapping[str, Table], runner: PipelineRunner
 ) -> None:
     """Exclude the rows in which a negated literal is false."""
     for stage in stages:
         if isinstance(stage, AntiProbe):
-            variables = {slot.name for slot in stage.slots if isinstance(slot, logic.Variable)}
+            variables = logic.slot_names(stage.slots)
             table = tables[stage.source.relation]
             slots = [runner.operand_column(slot, trial.frame) for slot in stage.slots]
             found = table.contains_codes(slots, trial.frame.count, stage.source.state)

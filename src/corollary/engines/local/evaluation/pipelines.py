@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import assert_never
 
-from corollary.core.logic import Expression, Slot, Variable, subterms
+from corollary.core.logic import Expression, Slot, Variable, slot_names, subterms
 from corollary.core.pipeline import (
     AntiProbe,
     Compute,
@@ -331,7 +331,7 @@ def _prepare_stages(
                     isinstance(each, Probe) and len(each.bound) < len(each.slots)
                     for each in pipeline.stages[at + 1 :]
                 )
-                known = {slot.name for slot in slots if isinstance(slot, Variable)} | known
+                known = slot_names(slots) | known
                 known &= needed
             case AntiProbe():
                 prepared = MemberStage(stage, scope)
@@ -365,7 +365,7 @@ def copied_reference(pipeline: Pipeline) -> Reference | None:
 
 def live_variables(pipeline: Pipeline) -> list[frozenset[str]]:
     """Return for each stage the live variables after it, which later stages or the head read."""
-    needed = {slot.name for slot in pipeline.head if isinstance(slot, Variable)}
+    needed = slot_names(pipeline.head)
     result: list[frozenset[str]] = []
     for stage in reversed(pipeline.stages):
         result.append(frozenset(needed))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from corollary.core import plans
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
-from corollary.core.logic import Constant, Variable
+from corollary.core.logic import Variable, bound_columns, slot_names
 from corollary.core.pipeline import Pipeline, Probe, Reference, Stage
 from corollary.core.program import Relation
 from corollary.core.states import State
@@ -534,12 +534,8 @@ def _led_by_marked(pipeline: Pipeline, variables: tuple[Variable, ...]) -> Pipel
         if isinstance(stage, Probe):
             if stage == lead:
                 continue
-            known = [
-                isinstance(each, Constant) or (isinstance(each, Variable) and each.name in bound)
-                for each in stage.slots
-            ]
-            stage = replace(stage, bound=tuple(at for at, is_known in enumerate(known) if is_known))
-            bound |= {each.name for each in stage.slots if isinstance(each, Variable)}
+            stage = replace(stage, bound=bound_columns(stage.slots, bound))
+            bound |= slot_names(stage.slots)
         judge.append(stage)
     return replace(pipeline, stages=(marked, *rest), judge=tuple(judge))
 
