@@ -118,7 +118,7 @@ def split_fields(texts: pa.Array, count: int) -> list[pa.Array]:
 
 def join_entries(offsets: Offsets, keys: pa.Array, values: pa.Array) -> pa.Array:
     """Return the texts of maps, given where the entries of each begin, and their pieces."""
-    owners = index_array(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)))
+    owners = index_array(owners_of(offsets))
     sort_keys = [("owner", "ascending"), ("key", "ascending")]
     order = pc.sort_indices(pa.table({"owner": owners, "key": keys}), sort_keys=sort_keys)
     places = fixed_values(order.cast(pa.int64()), np.int64)
@@ -138,6 +138,11 @@ def offsets_of(sizes: npt.NDArray[np.int64]) -> Offsets:
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def owners_of(offsets: Offsets) -> npt.NDArray[np.int64]:
+    """Return for each element the number of the part that it is in, given where parts begin."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def contents(array: pa.Array) -> tuple[Offsets, npt.NDArray[np.uint8]]:

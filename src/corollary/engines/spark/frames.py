@@ -89,13 +89,9 @@ def read_input(
     Raises:
         InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
     """
-    name = display_name(directive)
-    with _reported("C0987", f"Spark cannot read `{name}`", directive):
-        session = _session(spark)
-        frame = _frame(session, directive, paths)
+    with _read_frame(spark, directive, paths) as frame:
         names = tuple(frame.columns)
-        with describe_jobs(session, f"read {name} for {directive.relation}"):
-            return names, _selected(frame, names, wanted)
+        return names, _selected(frame, names, wanted)
 
 
 def map_input(
@@ -121,17 +117,12 @@ def map_input(
         InputError: `C0987`, Spark cannot read it; `C0988`, there is no such table.
         CorollaryError: the one that the function raised.
     """
-    name = display_name(directive)
-    with _reported("C0987", f"Spark cannot read `{name}`", directive):
-        session = _session(spark)
-        frame = _frame(session, directive, paths)
+    with _read_frame(spark, directive, paths) as frame:
         names = tuple(frame.columns)
         selected = _select(frame, names, wanted)
         if selected is None:
             return names, _selected(frame, names, wanted), []
-        with describe_jobs(session, f"read {name} for {directive.relation}"):
-            columns = empty_rows(selected)
-            return names, columns, map_frame(selected, function)
+        return names, empty_rows(selected), map_frame(selected, function)
 
 
 def map_frame(frame: "DataFrame", function: Callable[[pa.Table], MapResult]) -> list[MapResult]:
@@ -368,6 +359,19 @@ def write_output(
 def _session(spark: "SparkSession | None") -> "SparkSession":
     require_pyspark()
     return local_session() if spark is None else spark
+
+
+@contextmanager
+def _read_frame(
+    spark: "SparkSession | None", directive: Directive, paths: Sequence[Path | str]
+) -> "Iterator[DataFrame]":
+    """Give the frame of an `.input`; jobs and errors meanwhile are those of reading it."""
+    name = display_name(directive)
+    with _reported("C0987", f"Spark cannot read `{name}`", directive):
+        session = _session(spark)
+        frame = _frame(session, directive, paths)
+        with describe_jobs(session, f"read {name} for {directive.relation}"):
+            yield frame
 
 
 def _frame(

@@ -297,9 +297,7 @@ def granted_memory(spark: "SparkSession | None") -> int | None:
     if spark is None or is_connect(spark):
         return None
     stated = spark.sparkContext.getConf().get(DRIVER_MEMORY)
-    if stated is None:
-        return None
-    return parse_memory(f"{stated}M" if stated.isdigit() else stated)
+    return None if stated is None else _parse_amount(stated)
 
 
 def worker_memory(session: "SparkSession") -> int:
@@ -307,8 +305,11 @@ def worker_memory(session: "SparkSession") -> int:
     stated = session.conf.get("spark.executor.pyspark.memory", None)
     if not stated:
         return 0
-    amount = parse_memory(f"{stated}M" if stated.isdigit() else stated)
-    return amount // int(session.conf.get("spark.executor.cores", None) or 1)
+    return _parse_amount(stated) // int(session.conf.get("spark.executor.cores", None) or 1)
+
+
+def _parse_amount(stated: str) -> int:
+    return parse_memory(f"{stated}M" if stated.isdigit() else stated)
 
 
 def release_session(session: "SparkSession") -> None:

@@ -32,6 +32,7 @@ from corollary.core.records.arrays import (
     join_fields,
     join_pieces,
     offsets_of,
+    owners_of,
     split_entries,
     split_fields,
     split_pieces,
@@ -97,7 +98,7 @@ class Lists:
     @property
     def owners(self) -> Codes:
         """The array of each element."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
+        return owners_of(self.offsets)
 
     @property
     def places(self) -> Codes:
@@ -407,7 +408,7 @@ def join_texts(
         instead: for each list, what is there for a null; None to leave it out.
     """
     offsets, texts = lists
-    owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owners = owners_of(offsets)
     if instead is not None:
         texts = pc.coalesce(texts, instead.take(index_array(owners)))
     nulls = null_mask(texts)

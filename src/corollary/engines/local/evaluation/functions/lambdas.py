@@ -21,7 +21,7 @@ from corollary.core import logic
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import check_deadline
 from corollary.core.functors.lambdas import is_parameter, lambda_name, parameters_of
-from corollary.core.records.arrays import Offsets, join_pieces, offsets_of, split_pieces
+from corollary.core.records.arrays import Offsets, join_pieces, offsets_of, owners_of, split_pieces
 from corollary.core.types import NUMBER
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation.functions.arrays import ArrayRows, pieces_of, values_of
@@ -102,7 +102,7 @@ class Arrays:
     @property
     def owners(self) -> Codes:
         """The array of each element."""
-        return np.repeat(np.arange(len(self.rows)), np.diff(self.offsets))
+        return owners_of(self.offsets)
 
     @property
     def numbers(self) -> ValueVector:
@@ -143,7 +143,7 @@ def _unnest(table: ArrayRows, inputs: Sequence[ValueVector]) -> Arrays:
     lists = [split_pieces(each.array) for each in table.columns]
     sizes = np.maximum.reduce([np.diff(offsets) for offsets, _ in lists])
     offsets = offsets_of(sizes)
-    owners = np.repeat(np.arange(len(sizes)), sizes)
+    owners = owners_of(offsets)
     places = np.arange(offsets[-1]) - offsets[owners]
     elements: list[ValueVector] = []
     for (own, pieces), each in zip(lists, inputs, strict=True):

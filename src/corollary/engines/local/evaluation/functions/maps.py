@@ -32,10 +32,6 @@ NO_PAIRS = "a map has another number of keys than of values"
 _NOTHING = text_scalar("")
 
 
-def _owners(offsets: arrays.Offsets) -> Codes:
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-
-
 def _build(
     owners: Codes, count: int, keys: pa.Array, values: pa.Array
 ) -> tuple[Texts, list[tuple[Mask, str]]]:
@@ -62,8 +58,8 @@ def _from_arrays(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     (starts, keys), (others, values) = (arrays.split_pieces(each.array) for each in table.columns)
     bad = np.diff(starts) != np.diff(others)
     count = len(bad)
-    kept = [index_array(np.flatnonzero(~bad[_owners(each)])) for each in (starts, others)]
-    owners = _owners(starts)[~bad[_owners(starts)]]
+    kept = [index_array(np.flatnonzero(~bad[arrays.owners_of(each)])) for each in (starts, others)]
+    owners = arrays.owners_of(starts)[~bad[arrays.owners_of(starts)]]
     texts, faults = _build(owners, count, keys.take(kept[0]), values.take(kept[1]))
     return table.vector(texts, type_, faults=[(bad, NO_PAIRS), *faults])
 
@@ -71,7 +67,7 @@ def _from_arrays(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
 def _concat(inputs: Sequence[ValueVector], type_: Type) -> ValueVector:
     table = ArrayRows("map_concat", inputs)
     parts = [arrays.split_entries(each.array) for each in table.columns]
-    owners = np.concatenate([_owners(offsets) for offsets, _, _ in parts])
+    owners = np.concatenate([arrays.owners_of(offsets) for offsets, _, _ in parts])
     order = np.argsort(owners, kind="stable")
     keys, values = (
         pa.concat_arrays([part[at] for part in parts]).take(index_array(order)) for at in (1, 2)
@@ -102,7 +98,7 @@ def _find(table: ArrayRows) -> tuple[pa.Array, Codes, Mask]:
     found, rows = table.columns[0].distinct()
     offsets, keys, values = arrays.split_entries(found.array)
     ranks = Texts(pa.concat_arrays([keys, table.columns[1].array])).ranks()[1]
-    both = _numbers(np.concatenate([_owners(offsets), rows]), ranks)
+    both = _numbers(np.concatenate([arrays.owners_of(offsets), rows]), ranks)
     known, wanted = both[: len(keys)], both[len(keys) :]
     places = np.searchsorted(known, wanted)
     has_key = places < len(known)
