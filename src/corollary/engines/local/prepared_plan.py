@@ -495,20 +495,17 @@ def _exchanges(step: plans.Step, plan: plans.Plan) -> list[tuple[str, str]]:
             | plans.Window(target=target, without=without)
         ):
             return [(target, each.relation) for each in without]
-        case plans.Extend(target=target, source=source):
-            return [(target, source)]
-        case plans.Improve(target=target, source=source):
-            return [(target, source)]
-        case plans.StoreRelation(relation=target, source=source):
+        case (
+            plans.Extend(target=target, source=source)
+            | plans.Improve(target=target, source=source)
+            | plans.Choose(target=target, source=source)
+            | plans.StoreRelation(relation=target, source=source)
+            | plans.Remove(relation=target, source=source)
+            | plans.Add(relation=target, source=source)
+        ):
             return [(target, source)]
         case plans.CompareWindows(added=added, removed=removed):
             return [(added, removed)]
-        case plans.Choose(target=target, source=source):
-            return [(target, source)]
-        case (
-            plans.Remove(relation=target, source=source) | plans.Add(relation=target, source=source)
-        ):
-            return [(target, source)]
         case plans.Call(procedure=procedure, argument=argument):
             return [] if argument is None else [(argument, plan.locals[procedure][0])]
         case (

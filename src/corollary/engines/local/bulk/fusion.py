@@ -198,13 +198,9 @@ def _similar_steps(
 
 def _writes_any(step: plans.Step, relations: set[str]) -> bool:
     """Whether a step may write some relations; a call may write any."""
-    inner = list(plans.steps_of(plans.Plan({"": (step,)}, {})))
+    inner = list(plans.steps_inside([step]))
     if any(isinstance(each, plans.Call | plans.PlacedCall) for each in inner):
         return True
-    written = set(plans.relations_written(plans.Plan({"": (step,)}, {})))
-    for each in inner:
-        if isinstance(each, plans.StoreRelation):
-            written.add(each.source)
-        elif isinstance(each, plans.Clear):
-            written |= set(each.relations)
+    written = {name for each in inner for name in plans.relations_written_by(each)}
+    written |= {each.source for each in inner if isinstance(each, plans.StoreRelation)}
     return not written.isdisjoint(relations)
