@@ -120,12 +120,11 @@ def _bulk_note(
     from corollary.core.engine import BulkMode
     from corollary.engines.local.bulk.notes import BulkNotes
 
-    note = BulkNotes(plan, BulkMode(bulk), size_of).note
     if not inside:
-        return note
+        return BulkNotes(plan, BulkMode(bulk), size_of).note
     from corollary.engines.spark.bulk.notes import SparkNotes
 
-    return SparkNotes(plan, BulkMode(bulk), size_of, inside.__contains__, note).note
+    return SparkNotes(plan, BulkMode(bulk), size_of, inside.__contains__).note
 
 
 def _forecast(

@@ -2,41 +2,32 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from corollary.core.engine import BULK_MIN_TUPLES, BulkMode
+from corollary.core.engine import BulkMode
 from corollary.core.pipeline import Pipeline, Reference
 from corollary.core.plans import CompareWindows, Derive, Plan, Total, Window
-from corollary.engines.local.bulk.fusion import GroupStep, find_fused_steps, sources_of
+from corollary.engines.local.bulk.fusion import GroupStep, sources_of
+from corollary.engines.local.bulk.notes import BulkNotes, SizeOf
 from corollary.engines.spark.bulk.step_queries import derive_query, group_query, window_query
 from corollary.sqlgen.compiled import NotCompiled
 
 SPARK_SQL = "Spark SQL"
 
 
-class SparkNotes:
-    """What is said of the steps of one plan that read partitioned relations.
+class SparkNotes(BulkNotes):
+    """What is said of the steps of one plan, some of which read partitioned relations.
 
     Args:
         plan: the plan.
         mode: which steps are bulk.
         size_of: the sizes of relations, as far as they are known.
         in_partitions: whether a relation is in partitions.
-        otherwise: what is said of the other steps.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        mode: BulkMode,
-        size_of: Callable[[Reference], int | None],
-        in_partitions: Callable[[str], bool],
-        otherwise: Callable[[Derive | GroupStep | Window | CompareWindows], str],
+        self, plan: Plan, mode: BulkMode, size_of: SizeOf, in_partitions: Callable[[str], bool]
     ) -> None:
-        self._types = plan.types
-        self._mode = mode
-        self._size_of = size_of
+        super().__init__(plan, mode, size_of)
         self._in_partitions = in_partitions
-        self._otherwise = otherwise
-        self._fused = find_fused_steps(plan)
 
     def note(self, step: Derive | GroupStep | Window | CompareWindows) -> str:
         """Return `Spark SQL` and why, or why not; nothing for a step that looks little up.
@@ -48,24 +39,24 @@ class SparkNotes:
         if isinstance(step, Derive):
             pipelines = [each for each in step.pipelines if self._partitioned(sources_of(each))]
             if self._mode is BulkMode.NEVER or not pipelines:
-                return self._otherwise(step)
+                return super().note(step)
             return self._derive_note(step, pipelines)
         derive = self._fused_with(step.body.relation)
         if derive is not None and self.note(derive).startswith(f"{SPARK_SQL}, one query"):
             return f"{SPARK_SQL}, one query with {derive.target}"
         if self._mode is BulkMode.NEVER or not self._partitioned([step.body]):
-            return self._otherwise(step)
-        if not self._is_large(step.body) or (isinstance(step, Total) and step.is_weighted):
+            return super().note(step)
+        if not self._is_large([step.body]) or (isinstance(step, Total) and step.is_weighted):
             return ""
         return self._said(self._reason(step, None), self._why([step.body]))
 
     def _derive_note(self, step: Derive, pipelines: list[Pipeline]) -> str:
         leads = (each.first_source for each in pipelines)
-        is_large = any(each is None or self._is_large(each) for each in leads)
+        is_large = any(each is None or self._is_large([each]) for each in leads)
         if not is_large or not self._types[step.target]:
             return ""
         why = self._why(source for each in pipelines for source in sources_of(each))
-        readers = self._readers(step)
+        readers = self._fused_readers(step)
         if readers and not any(self._reason(each, step.pipelines[0]) for each in readers):
             names = ", ".join(each.target for each in readers)
             return f"{SPARK_SQL}, one query with {names}: {why}"
@@ -79,7 +70,7 @@ class SparkNotes:
         found, _ = self._fused.windows.get(relation, (None, None))
         return self._fused.derivations.get(relation, found)
 
-    def _readers(self, step: Derive) -> Sequence[GroupStep | Window]:
+    def _fused_readers(self, step: Derive) -> Sequence[GroupStep | Window]:
         """Return the aggregations or window functions that are fused with a derivation."""
         if self._fused_with(step.target) is not step:
             return []
@@ -107,6 +98,3 @@ class SparkNotes:
         return list(
             dict.fromkeys(each.relation for each in sources if self._in_partitions(each.relation))
         )
-
-    def _is_large(self, source: Reference) -> bool:
-        return self._mode is BulkMode.ALWAYS or (self._size_of(source) or 0) >= BULK_MIN_TUPLES
