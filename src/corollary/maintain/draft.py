@@ -281,5 +281,5 @@ def _is_lead(goal: Goal, lead: Goal | None) -> bool:
 
 
 def working_goal(relation: str, slots: Sequence[Slot], negated: bool = False) -> Goal:
-    """Return the goal of a literal over a working relation."""
+    """Return the goal of a literal over a relation in NEW, a working one most often."""
     return Goal(Literal(relation, tuple(slots), negated), Reference(relation))

@@ -329,14 +329,12 @@ class RankedBody:
 
     Attributes:
         state: in which literals of the stratum are read.
-        lower: in which literals of lower strata are read.
         ranks: for each position of the stratum the variable that holds the rank.
     """
 
     rule: logic.Rule
     draft: Draft
     state: State
-    lower: State
     ranks: dict[int, logic.Variable]
 
     @property
@@ -355,7 +353,7 @@ class RankedBody:
     def read(self, position: int, literal: logic.Literal) -> Goal:
         """Return where the literal at a position is read."""
         if position not in self.ranks:
-            return Goal(literal, Reference(literal.relation, self.lower))
+            return Goal(literal, Reference(literal.relation))
         ranked = self.ranked_literal(position)
         return Goal(ranked, Reference(ranked.relation, self.state))
 
@@ -375,18 +373,11 @@ class RankedBody:
         )
 
 
-def rank_body(
-    rule: logic.Rule,
-    members: Container[str],
-    draft: Draft,
-    state: State,
-    *,
-    lower: State = State.NEW,
-) -> RankedBody:
-    """Return a rule whose stratum's literals are read with ranks in `state`, others in `lower`."""
+def rank_body(rule: logic.Rule, members: Container[str], draft: Draft, state: State) -> RankedBody:
+    """Return a rule whose stratum's literals are read with ranks in a state, others in NEW."""
     positions = recursive_positions(rule, members)
     ranks = {position: logic.Variable(f"rank{position}'", NUMBER) for position in positions}
-    return RankedBody(rule, draft, state, lower, ranks)
+    return RankedBody(rule, draft, state, ranks)
 
 
 def rank_equation(ranked: RankedBody) -> logic.Condition:

@@ -109,7 +109,7 @@ class StairBodies:
                 tops.append(Goal(Literal(top, ranks.slots[at]), Reference(top)))
             stair = self.tables.stairs[name]
             slots = (*ranks.slots[at], ranks.ranks[at])
-            return Goal(Literal(stair, slots), Reference(stair))
+            return working_goal(stair, slots)
 
         body = delta.make_body(
             rule,

@@ -119,7 +119,7 @@ def _choose_again(name: str, draft: Draft) -> list[Step]:
         for at, each in enumerate(columns)
     )
     lead = working_goal(found, others)
-    there = Goal(Literal(name, columns), Reference(name))
+    there = working_goal(name, columns)
     either = [Body.led(columns, working_goal(source, columns)) for source in (found, rivals)]
     return [
         *draft.derive(rivals, [Body.led(columns, lead, there)]),

@@ -109,7 +109,7 @@ class _Maintenance(GroupedStratum):
     def _level(self, owner: str, keys: tuple[Variable, ...], level: Variable = LEVEL) -> Goal:
         """Return the literal with the level of a group."""
         relation = level_relation(self.draft, owner)
-        return Goal(Literal(relation, (*keys, level)), Reference(relation))
+        return working_goal(relation, (*keys, level))
 
     # --- (M1) ----------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class _Maintenance(GroupedStratum):
         columns = draft.variables(name)
         keys = self.key(name, columns)
         lead = working_goal(working_relation(owner, "current"), keys)
-        stored = Goal(Literal(name, columns), Reference(name))
+        stored = working_goal(name, columns)
         was, came, gone = (draft.working_relation(name, role) for role in ("was", "came", "gone"))
         now = Reference(working_relation(name, "now"))
         role = Role.ACTUAL if name == owner else None

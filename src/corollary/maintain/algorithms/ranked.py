@@ -118,9 +118,7 @@ def _suspend(stratum: Stratum, draft: Draft) -> list[Step]:
 def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     """Yield the bodies of (2) that keep a candidate: its premises are smaller and not suspended."""
     candidate = draft.working_relation(name, "candidate", NUMBER)
-    for rule in stratum.rules:
-        if rule.head.relation != name:
-            continue
+    for rule in stratum.rules_by_head.get(name, ()):
         ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
         not_suspended: list[Goal] = []
         for position in ranked.ranks:
@@ -128,9 +126,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
             suspended = draft.working_relation(
                 rule.literals[position].relation, "suspended", NUMBER
             )
-            not_suspended.append(
-                Goal(Literal(suspended, literal.slots, True), Reference(suspended))
-            )
+            not_suspended.append(working_goal(suspended, literal.slots, negated=True))
         yield delta.make_body(
             rule,
             ranked.read,
@@ -145,9 +141,7 @@ def _supports(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
 
 def _dependents(name: str, stratum: Stratum, draft: Draft) -> Iterator[Body]:
     """Yield the bodies of (3): heads that may have depended on a tuple that was just suspended."""
-    for rule in stratum.rules:
-        if rule.head.relation != name:
-            continue
+    for rule in stratum.rules_by_head.get(name, ()):
         for position in delta.recursive_positions(rule, stratum.members):
             ranked = payload.rank_body(rule, stratum.members, draft, State.OLD)
             suspended = draft.working_relation(

@@ -204,7 +204,7 @@ class StairSteps(StairBodies):
             for position in ranks.ranks:
                 came = plans.working_relation(rule.literals[position].relation, "came")
                 slots = (*ranks.slots[position], ranks.ranks[position])
-                lead = Goal(Literal(came, slots), Reference(came))
+                lead = working_goal(came, slots)
                 yield self.derivation(rule, position, lead)
 
     def _improve(self, name: str, target: str, source: str) -> list[Step]:
@@ -215,7 +215,7 @@ class StairSteps(StairBodies):
         columns = draft.variables(name)
         others = self._values_renamed(name, columns, "other")
         found = working_goal(source, (*others, RANK_VARIABLE))
-        rival = Goal(Literal(top, columns), Reference(top))
+        rival = working_goal(top, columns)
         return [
             *draft.derive(rivals, [Body.led(columns, found, rival)]),
             plans.Improve(target, source, rivals, order, len(columns)),
@@ -234,12 +234,12 @@ class StairSteps(StairBodies):
             outdone = draft.working_relation(name, "outdone", NUMBER)
             covers = order.covers(others, columns)
             lead = working_goal(new, others)
-            old = Goal(Literal(top, columns), Reference(top))
+            old = working_goal(top, columns)
             steps += draft.derive(beaten, [Body.led(columns, lead, old, conditions=covers)])
             rank = Variable("newrank'", NUMBER)
             lead = working_goal(came, (*others, rank))
             ranked = (*columns, RANK_VARIABLE)
-            old = Goal(Literal(stairs, ranked), Reference(stairs))
+            old = working_goal(stairs, ranked)
             covers = (*covers, *self.outdone_conditions(rank))
             steps += draft.derive(outdone, [Body.led(ranked, lead, old, conditions=covers)])
             steps += [plans.Remove(top, beaten), plans.Remove(stairs, outdone)]
@@ -309,13 +309,13 @@ def _link(
         if at not in ranks.ranks:
             return Goal(literal, Reference(literal.relation, stairs.tables.lower))
         ranked = stairs.tables.stairs[literal.relation]
-        return Goal(Literal(ranked, (*ranks.slots[at], ranks.ranks[at])), Reference(ranked))
+        return working_goal(ranked, (*ranks.slots[at], ranks.ranks[at]))
 
     shown = tuple(slot for slot in slots if not isinstance(slot, Wildcard))
     body = delta.make_body(
         rule,
         read,
-        goals=[Goal(Literal(ranked_heads, (*arguments, RANK_VARIABLE)), Reference(ranked_heads))],
+        goals=[working_goal(ranked_heads, (*arguments, RANK_VARIABLE))],
         conditions=[Condition("<", each, RANK_VARIABLE) for each in ranks.ranks.values()],
         head=(*arguments, RANK_VARIABLE, *shown, rank),
     )

@@ -292,7 +292,7 @@ class _Groups:
         """Return the literal of the values of a part in NEW: of the body, or of those kept."""
         if part.payload is not None:
             kept = totals_relation(self.draft, part)
-            return Goal(Literal(kept, (*self.keys, *values, count)), Reference(kept))
+            return working_goal(kept, (*self.keys, *values, count))
         body = self.aggregation.body
         columns: list[Slot] = [Wildcard()] * len(self.draft.types[body])
         places = (*self.aggregation.groups, *part.aggregation.values)
