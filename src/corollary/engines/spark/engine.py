@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from corollary.core import engine
 from corollary.core.arrow import DependencyCheck, Violations
+from corollary.core.engine import BULK_MIN_TUPLES
 from corollary.core.logic import Value
 from corollary.core.machine import grant_memory
 from corollary.core.plans import PlacedCall, Placement, Plan, relations_written
@@ -584,7 +585,7 @@ class SparkEngine(LocalEngine):
             for name in self._strata.maintained(plan):
                 self._contents(name).move_committed()
             for name in self._strata.probed(plan):
-                if name in self._tables and self.size(name) >= engine.BULK_MIN_TUPLES:
+                if name in self._tables and self.size(name) >= BULK_MIN_TUPLES:
                     self._contents(name).move_committed()
                     self._contents(name).move_added()
             if self._has_partitions(plan):

@@ -31,12 +31,13 @@ from corollary.engines.local.storage.table import Table
 from corollary.engines.local.table_handle import decode_words, encode_words
 from corollary.engines.local.values.codes import Dictionary
 from corollary.engines.spark.jobs import PartitionJobs
-from corollary.engines.spark.relation import handle, staged_change
+from corollary.engines.spark.relation import staged_change
 from corollary.engines.spark.relation.files import (
     PartitionedFiles,
     PartitionSet,
     StoredPartition,
 )
+from corollary.engines.spark.relation.handle import PartitionedHandle, RemoteTuples, is_distributed
 from corollary.engines.spark.relation.open_partition import INTERNED_KINDS, own_ranges
 from corollary.engines.spark.relation.partitioning import partition_count
 from corollary.engines.spark.relation.source import PartitionSource, fold_together
@@ -57,7 +58,7 @@ ALL_CODES_BITS = 63
 AGREEING_MAX_TUPLES = 16
 """If no more tuples agree in the determinants of a dependency on average, they are looked up."""
 
-TupleSet = Tuples | handle.RemoteTuples
+TupleSet = Tuples | RemoteTuples
 
 
 @dataclass(slots=True)
@@ -428,10 +429,10 @@ class PartitionedContents:
     def _own_ranges(self) -> tuple[CodeRange | None, ...]:
         return own_ranges(self.relation.types, self.table.layout.columns)
 
-    def contents(self) -> handle.RemoteTuples:
+    def contents(self) -> RemoteTuples:
         """Return all tuples of NEW as another table takes them."""
         files = self.new_files()
-        return handle.RemoteTuples(replace(files, sets=files.sets[:1]))
+        return RemoteTuples(replace(files, sets=files.sets[:1]))
 
     def has_few(self, columns: tuple[int, ...]) -> bool:
         """Whether few tuples agree in some columns, as far as is known."""
@@ -481,7 +482,7 @@ class PartitionedContents:
         files = self._source_of(files).changed(rows, rows.slice(0, 0), self._own_ranges())
         return self._source_of(files).folded()
 
-    def _move_along(self, tuples: handle.RemoteTuples) -> None:
+    def _move_along(self, tuples: RemoteTuples) -> None:
         """Move the committed tuples to where those are that will be added to them."""
         if not self.table.has_change:
             self.move_committed(tuples.files.sets[0])
@@ -491,7 +492,7 @@ class PartitionedContents:
     def change(self, sign: State, tuples: TupleSet) -> Words:
         """Add tuples to NEW, or remove them; return those that the table has to."""
         none = self.table.layout.empty
-        if isinstance(tuples, handle.RemoteTuples):
+        if isinstance(tuples, RemoteTuples):
             if sign is State.ADDED:
                 if not self.table.size(State.OLD) and not self.table.has_change:
                     self.load(tuples.files)
@@ -510,7 +511,7 @@ class PartitionedContents:
     def replace(self, tuples: TupleSet) -> bool:
         """Make NEW equal to some tuples; return whether it has been done."""
         table = self.table
-        if isinstance(tuples, handle.RemoteTuples):
+        if isinstance(tuples, RemoteTuples):
             if not table.size(State.OLD):
                 self.load(tuples.files)
                 return True
@@ -532,7 +533,7 @@ class PartitionedContents:
         table.set_change(table.layout.convert(added, before), removed)
         return True
 
-    def _read_words(self, tuples: handle.RemoteTuples) -> Words:
+    def _read_words(self, tuples: RemoteTuples) -> Words:
         return self._encode_rows(self._source_of(tuples.files).read())
 
     def _with_room(self, tuples: Tuples) -> Words:
@@ -548,14 +549,14 @@ class PartitionedContents:
         assert self.held is not None
         self._change_by(sign, staged_change.pieces_of(self.held, rows))
 
-    def _change_by_files(self, sign: State | None, tuples: handle.RemoteTuples) -> None:
+    def _change_by_files(self, sign: State | None, tuples: RemoteTuples) -> None:
         """Insert or delete tuples in partitions, or let NEW be these; some are in partitions."""
         assert self.held is not None
         given = staged_change.partitions_of_files(self.held, tuples.files)
         if given is None:
             source = self._source_of(tuples.files)
             given = staged_change.pieces_of(
-                self.held, handle.PartitionedHandle(source, source.no_rows, source.no_rows)
+                self.held, PartitionedHandle(source, source.no_rows, source.no_rows)
             )
         self._change_by(sign, given)
 
@@ -571,7 +572,7 @@ class PartitionedContents:
         staged = staged_change.stage_change(held, sign, given, self.staged, here)
         if self.loading is not None:  # all of it is added anyway
             self.load(self._source_of(staged.applied_to(held.files)).folded())
-        elif handle.is_distributed(sum(staged.counts)):
+        elif is_distributed(sum(staged.counts)):
             self.stage(staged)
         else:
             self.collect_to_driver(staged)
@@ -607,7 +608,7 @@ class PartitionedContents:
 
     def assign(self, tuples: TupleSet) -> bool:
         """Have no tuples, or those of files, as ADDED; return whether it has been done."""
-        if isinstance(tuples, handle.RemoteTuples):
+        if isinstance(tuples, RemoteTuples):
             self.load(tuples.files)
             return True
         self.source = self.loading = self.staged = self.next_files = None
@@ -616,7 +617,7 @@ class PartitionedContents:
     def extend(self, tuples: TupleSet) -> None:
         """Commit, then add tuples that are not in NEW; ADDED is these and nothing else."""
         table = self.table
-        if not isinstance(tuples, handle.RemoteTuples):
+        if not isinstance(tuples, RemoteTuples):
             words, before = self._with_room(tuples), table.layout
             table.commit()  # which may widen the layout
             table.add(table.layout.convert(words, before))
