@@ -37,7 +37,7 @@ from functools import partial
 
 from corollary.analysis.strata import Stratum
 from corollary.core import logic
-from corollary.core.pipeline import AntiProbe, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Probe, Reference, bound_columns
 from corollary.core.statistics import Statistics
 from corollary.data_class import dataclass
 from corollary.maintain.sip import Goal, has_fault, sip
@@ -133,7 +133,7 @@ def _calls(
     known = logic.variable_names(_call("call", rule.head, bound[rule.head.relation]))
     for literal in literals:
         if literal.relation in readable:
-            columns = logic.bound_columns(literal.slots, known)
+            columns = bound_columns(literal.slots, known)
             yield literal.relation, tuple(at for at in columns if at in readable[literal.relation])
         known |= logic.variable_names(literal)
 

@@ -1,15 +1,7 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 import operator
-from collections.abc import (
-    Callable,
-    Collection,
-    Container,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -623,24 +615,10 @@ def type_of(term: Expression | AggregateTerm) -> Type:
     return term.type
 
 
-def slot_names(slots: Iterable[Slot]) -> set[str]:
-    """Return the names of the variables among some arguments."""
-    return {slot.name for slot in slots if isinstance(slot, Variable)}
-
-
-def bound_columns(slots: Sequence[Slot], bound: Container[str]) -> tuple[int, ...]:
-    """Return the columns that hold constants or bound variables."""
-    return tuple(
-        column
-        for column, slot in enumerate(slots)
-        if isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in bound)
-    )
-
-
 def variable_names(literal: Literal | Condition) -> set[str]:
     """Return the names of the variables of a normal literal or condition."""
     if isinstance(literal, Literal):
-        return slot_names(literal.slots)
+        return {slot.name for slot in literal.slots if isinstance(slot, Variable)}
     return {v.name for side in (literal.left, literal.right) for v in variables_of(side)}
 
 
@@ -660,11 +638,6 @@ def rules_by_head(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 def has_wildcard(literal: Literal) -> bool:
     """Whether an argument is `_`."""
     return any(isinstance(slot, Wildcard) for slot in literal.slots)
-
-
-def is_range(expression: Expression) -> bool:
-    """Whether an expression gives several values."""
-    return isinstance(expression, Functor) and expression.name == "range"
 
 
 def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
@@ -720,4 +693,7 @@ def determined_variables(rule: Rule, names: Iterable[str], keys: Keys) -> set[st
 def _is_determined(literal: Literal, known: set[str], key: Collection[int] | None) -> bool:
     """Whether some variables determine the tuple that a literal reads."""
     slots = literal.slots if key is None else [literal.slots[column] for column in key]
-    return len(bound_columns(slots, known)) == len(slots)
+    return all(
+        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in known)
+        for slot in slots
+    )

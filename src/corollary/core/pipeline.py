@@ -1,5 +1,6 @@
 """Pipelines: one rule body each, its literals in the order in which they are probed."""
 
+from collections.abc import Container, Iterable, Sequence
 from typing import assert_never
 
 from corollary.core import logic
@@ -124,6 +125,26 @@ class Pipeline:
         return tuple(stage.adornment for stage in self.stages if isinstance(stage, Probe))
 
 
+def slot_names(slots: Iterable[logic.Slot]) -> set[str]:
+    """Return the names of the variables among some arguments."""
+    return {slot.name for slot in slots if isinstance(slot, logic.Variable)}
+
+
+def bound_columns(slots: Sequence[logic.Slot], bound: Container[str]) -> tuple[int, ...]:
+    """Return the columns that hold constants or bound variables."""
+    return tuple(
+        column
+        for column, slot in enumerate(slots)
+        if isinstance(slot, logic.Constant)
+        or (isinstance(slot, logic.Variable) and slot.name in bound)
+    )
+
+
+def is_range(expression: logic.Expression) -> bool:
+    """Whether an expression gives several values."""
+    return isinstance(expression, logic.Functor) and expression.name == "range"
+
+
 def names_needed(stage: Stage) -> set[str]:
     """Return the names of the variables that have values before a stage can run.
 
@@ -132,7 +153,7 @@ def names_needed(stage: Stage) -> set[str]:
     """
     if not isinstance(stage, Probe):
         return names_read(stage)
-    return logic.slot_names(stage.slots[column] for column in stage.bound)
+    return slot_names(stage.slots[column] for column in stage.bound)
 
 
 def names_read(stage: Stage) -> set[str]:
@@ -143,7 +164,7 @@ def names_read(stage: Stage) -> set[str]:
     """
     match stage:
         case Probe(slots=slots) | AntiProbe(slots=slots):
-            return logic.slot_names(slots)
+            return slot_names(slots)
         case Filter(condition=condition):
             return logic.variable_names(condition)
         case Compute(expression=expression):

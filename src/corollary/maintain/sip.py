@@ -22,6 +22,7 @@ from corollary.core.pipeline import (
     Probe,
     Reference,
     Stage,
+    bound_columns,
 )
 from corollary.core.records.record_terms import FIELD_OF, RECORD_OF
 from corollary.core.statistics import Statistics
@@ -170,7 +171,7 @@ class _Ordering:
         if self._statistics.has_fixed_order:
             return False, False, 0, 0.0
         slots = goal.literal.slots
-        columns = logic.bound_columns(slots, self._bound)
+        columns = bound_columns(slots, self._bound)
         # The answers to calls of a relation fan out as the relation does.
         fanout = self._statistics.fanout(goal.literal.relation, columns)
         # What is read limits what is asked: questions about `x + 1` may go on without end.
@@ -250,7 +251,7 @@ class _Ordering:
         slots = goal.literal.slots
         names = logic.variable_names(goal.literal)
         self.stages.append(
-            Probe(goal.source, slots, logic.bound_columns(slots, self._bound), goal.extreme)
+            Probe(goal.source, slots, bound_columns(slots, self._bound), goal.extreme)
         )
         if not self._is_asked(goal.source):
             self._computed -= names

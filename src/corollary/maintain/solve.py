@@ -41,7 +41,7 @@ from dataclasses import field, replace
 from corollary.analysis.orders import orders
 from corollary.analysis.strata import Stratum
 from corollary.core import logic, plans
-from corollary.core.pipeline import AntiProbe, Filter, Pipeline, Probe, Reference
+from corollary.core.pipeline import AntiProbe, Filter, Pipeline, Probe, Reference, bound_columns
 from corollary.core.program import NormalProgram
 from corollary.core.states import State
 from corollary.core.statistics import Statistics
@@ -101,7 +101,7 @@ def answer_goal(
     steps: list[plans.Step] = []
     source = Reference(goal.relation, state)
     if not is_readable(goal.relation):
-        node = tables.adorn(goal.relation, logic.bound_columns(goal.slots, bound), state)
+        node = tables.adorn(goal.relation, bound_columns(goal.slots, bound), state)
         arguments = tuple(
             slot
             for column in node.bound

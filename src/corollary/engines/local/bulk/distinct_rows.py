@@ -6,8 +6,8 @@ the values that are known so far are unique in a table, they say the others of i
 
 from collections.abc import Mapping
 
-from corollary.core.logic import bound_columns, is_range, slot_names, variables_of
-from corollary.core.pipeline import Compute, Pipeline, Probe
+from corollary.core.logic import variables_of
+from corollary.core.pipeline import Compute, Pipeline, Probe, bound_columns, is_range, slot_names
 from corollary.engines.local.storage.table import Table
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from corollary.core.engine import BULK_MIN_TUPLES
-from corollary.core.logic import Constant, Variable, slot_names
-from corollary.core.pipeline import Compute, Pipeline, Probe, Reference, names_read
+from corollary.core.logic import Constant, Variable
+from corollary.core.pipeline import Compute, Pipeline, Probe, Reference, names_read, slot_names
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.engines.local.storage.code_range import CodeRange, Codes

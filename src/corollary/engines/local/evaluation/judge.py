@@ -13,7 +13,16 @@ from typing import assert_never
 import numpy as np
 
 from corollary.core import logic
-from corollary.core.pipeline import AntiProbe, Compute, Filter, Pipeline, Probe, Stage
+from corollary.core.pipeline import (
+    AntiProbe,
+    Compute,
+    Filter,
+    Pipeline,
+    Probe,
+    Stage,
+    is_range,
+    slot_names,
+)
 from corollary.core.values import format_value
 from corollary.data_class import dataclass
 from corollary.engines.local.evaluation import expressions
@@ -106,7 +115,7 @@ class Trial:
 
     def heads(self, pipeline: Pipeline, runner: PipelineRunner) -> tuple[list[Codes], int]:
         """Return the heads of the rows in which nothing is false and the head has its values."""
-        names = logic.slot_names(pipeline.head)
+        names = slot_names(pipeline.head)
         frame = self.frame.select(self.possible & ~self.missing_mask(names))
         return [runner.operand_column(slot, frame) for slot in pipeline.head], frame.count
 
@@ -168,7 +177,7 @@ def bound_variables(stage: Stage) -> set[str]:
     """Return the variables that a stage binds."""
     match stage:
         case Probe(slots=slots):
-            return logic.slot_names(slots)
+            return slot_names(slots)
         case Compute(variable=variable):
             return {variable.name}
         case _:
@@ -179,7 +188,7 @@ def check_conditions(trial: Trial, stages: tuple[Stage, ...]) -> None:
     """Bind all variables that can be bound, then check every condition."""
     seen: list[logic.Condition] = []
     for stage in stages:
-        if isinstance(stage, Compute) and logic.is_range(stage.expression):
+        if isinstance(stage, Compute) and is_range(stage.expression):
             assert isinstance(stage.expression, logic.Functor)
             trial.bind_equations(list(equations_of(seen)))
             trial.expand_range(stage.variable, stage.expression)
@@ -198,7 +207,7 @@ def conditions_of(stages: tuple[Stage, ...]) -> list[logic.Condition]:
             case Filter(condition=condition):
                 found.append(condition)
             case Compute(variable=variable, expression=expression, accepts_null=lets_null):
-                if not logic.is_range(expression):
+                if not is_range(expression):
                     found.append(logic.Condition("is" if lets_null else "=", variable, expression))
             case AntiProbe() | Probe():
                 pass
@@ -213,7 +222,7 @@ def _look_up(
     """Exclude the rows in which a negated literal is false."""
     for stage in stages:
         if isinstance(stage, AntiProbe):
-            variables = logic.slot_names(stage.slots)
+            variables = slot_names(stage.slots)
             table = tables[stage.source.relation]
             slots = [runner.operand_column(slot, trial.frame) for slot in stage.slots]
             found = table.contains_codes(slots, trial.frame.count, stage.source.state)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import assert_never
 
-from corollary.core.logic import Expression, Slot, Variable, slot_names, subterms
+from corollary.core.logic import Expression, Slot, Variable, subterms
 from corollary.core.pipeline import (
     AntiProbe,
     Compute,
@@ -14,6 +14,7 @@ from corollary.core.pipeline import (
     Stage,
     names_needed,
     names_read,
+    slot_names,
 )
 from corollary.core.recorder import Recorder
 from corollary.core.states import State

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from corollary.core import plans
 from corollary.core.engine import BULK_MIN_FRAME_ROWS, BULK_MIN_TUPLES
-from corollary.core.logic import Variable, bound_columns, slot_names
-from corollary.core.pipeline import Pipeline, Probe, Reference, Stage
+from corollary.core.logic import Variable
+from corollary.core.pipeline import Pipeline, Probe, Reference, Stage, bound_columns, slot_names
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.core.types import Type
