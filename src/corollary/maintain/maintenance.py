@@ -314,7 +314,7 @@ def _epf(stratum: Stratum, draft: Draft) -> list[plans.Step]:
 
 
 def _ranked(stratum: Stratum, draft: Draft) -> list[plans.Step]:
-    return (stairs if stratum.subsumption else ranked).plan(stratum, draft)
+    return stairs.plan(stratum, draft) if stratum.subsumption else ranked.plan(stratum, draft)
 
 
 _PLANS: Mapping[Algorithm, Callable[[Stratum, Draft], list[plans.Step]]] = {
