@@ -87,9 +87,10 @@ class PgConnection:
         """
         opening = ms.read_opening(await self._channel.read_opening())
         is_encrypted = False
-        while isinstance(opening, ms.EncryptionRequest | ms.GssRequest):
+        while isinstance(opening, ms.EncryptionRequest):
             tls = self._context.tls
-            if isinstance(opening, ms.EncryptionRequest) and tls is not None and not is_encrypted:
+            is_wanted = opening is ms.EncryptionRequest.SSL and not is_encrypted
+            if is_wanted and tls is not None:
                 self._channel.write(b"S")
                 await self._channel.flush()
                 await self._channel.start_tls(tls)
@@ -221,7 +222,7 @@ class PgConnection:
         else:
             self._is_skipping = True
 
-    async def _handle(self, message: ms.FrontendMessage) -> None:
+    async def _handle(self, message: ms.FrontendMessage | None) -> None:
         match message:
             case ms.SimpleQuery():
                 await self._simple_query(message)
@@ -239,9 +240,9 @@ class PgConnection:
                 elif self._portals.pop(name, None) is None:
                     self.session.cursors.pop(name, None)
                 self._channel.write(ms.CLOSE_COMPLETE)
-            case ms.Sync():
+            case ms.Signal.SYNC:
                 await self._sync()
-            case ms.Flush():
+            case ms.Signal.FLUSH:
                 await self._channel.flush()
             case _:
                 pass

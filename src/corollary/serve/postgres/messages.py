@@ -6,6 +6,7 @@ one of a connection has no kind. Names are those of PostgreSQL's documentation.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 
 from corollary.data_class import dataclass
 from corollary.serve.postgres.problems import PgError
@@ -118,15 +119,14 @@ class CancelRequest:
     secret: bytes
 
 
-class EncryptionRequest:
-    """SSLRequest."""
+class EncryptionRequest(StrEnum):
+    """Encryption, which has to be agreed on before anything else."""
+
+    SSL = "ssl"
+    GSS = "gss"
 
 
-class GssRequest:
-    """GSSENCRequest."""
-
-
-Opening = Startup | CancelRequest | EncryptionRequest | GssRequest
+Opening = Startup | CancelRequest | EncryptionRequest
 
 
 def read_opening(payload: bytes) -> Opening:
@@ -138,9 +138,9 @@ def read_opening(payload: bytes) -> Opening:
     fields = FieldReader(payload)
     version = (fields.count(), fields.count())
     if version == SSL_REQUEST:
-        return EncryptionRequest()
+        return EncryptionRequest.SSL
     if version == GSSENC_REQUEST:
-        return GssRequest()
+        return EncryptionRequest.GSS
     if version == CANCEL_REQUEST:
         return CancelRequest(fields.int32(), fields.rest())
     if version[0] != PROTOCOL_MAJOR:
@@ -208,38 +208,21 @@ class SimpleQuery:
     text: str
 
 
-class Sync:
-    """Sync: the end of what belongs together."""
+class Signal(StrEnum):
+    """A message without fields.
+
+    Sync is the end of what belongs together; after Flush, all that is known is wanted now.
+    """
+
+    SYNC = "S"
+    FLUSH = "H"
 
 
-class Flush:
-    """Flush: all that is known is wanted now."""
+FrontendMessage = Parse | Bind | Describe | Execute | Close | SimpleQuery | Signal
 
 
-class Terminate:
-    """Terminate: the client leaves."""
-
-
-class CopyLeftover:
-    """CopyData, CopyDone or CopyFail outside of COPY FROM: ignored."""
-
-
-FrontendMessage = (
-    Parse
-    | Bind
-    | Describe
-    | Execute
-    | Close
-    | SimpleQuery
-    | Sync
-    | Flush
-    | Terminate
-    | CopyLeftover
-)
-
-
-def read_message(kind: bytes, payload: bytes) -> FrontendMessage:
-    """Return a message of a client.
+def read_message(kind: bytes, payload: bytes) -> FrontendMessage | None:
+    """Return a message of a client; None for one of COPY FROM outside of it, which is ignored.
 
     Raises:
         PgError: there is no such message, or its fields are wrong.
@@ -264,14 +247,10 @@ def read_message(kind: bytes, payload: bytes) -> FrontendMessage:
             found = Execute(fields.string(), max(0, fields.int32()))
         case b"Q":
             found = SimpleQuery(fields.string())
-        case b"S":
-            found = Sync()
-        case b"H":
-            found = Flush()
-        case b"X":
-            found = Terminate()
+        case b"S" | b"H":
+            found = Signal(kind.decode())
         case b"d" | b"c" | b"f":
-            return CopyLeftover()
+            return None
         case b"F":
             raise PgError("0A000", "Calls of functions by number are not supported.")
         case _:

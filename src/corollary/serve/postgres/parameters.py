@@ -2,9 +2,10 @@
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from corollary.core.values import iso_moment
 from corollary.serve.postgres import wire_types as wire
@@ -68,43 +69,44 @@ def decode_parameter(data: bytes | None, oid: int, format_: int) -> ParameterVal
             f"Parameters of the type with the number {oid} are not supported.",
             "pass numbers, texts, dates, timestamps or booleans",
         )
-    decode = _of_binary if format_ == BINARY_FORMAT else _of_text
-    try:
-        return decode(data, wire.BY_OID[oid])
-    except (ValueError, struct.error, InvalidOperation, OverflowError):
-        name = wire.BY_OID[oid].sql_name
-        shown = "a binary value" if format_ == BINARY_FORMAT else f"`{data[:40].decode('utf-8')}`"
-        raise PgError("22P02", f"The value of a parameter, {shown}, is not of type {name}.") from (
-            None
-        )
-
-
-def _of_text(data: bytes, type_: wire.WireType) -> Scalar:
-    text = decode_text(data)
-    oid = type_.oid
+    type_, is_binary = wire.BY_OID[oid], format_ == BINARY_FORMAT
     if oid in _TEXTS:
-        return text
-    stripped = text.strip()
-    if oid == wire.BOOL.oid:
-        lowered = stripped.lower()
-        if lowered not in _TRUE | _FALSE:
-            raise ValueError(text)
-        return lowered in _TRUE
-    if oid in _INTEGERS:
-        value = int(stripped)
-        struct.pack(_INTEGERS[oid], value)  # checks the range
+        return decode_text(data)
+    if oid not in _READERS:
+        how = " in binary" if is_binary else ""
+        raise not_supported(f"Parameters of type {type_.sql_name} are not supported{how}.")
+    of_text, of_binary = _READERS[oid]
+    try:
+        return of_binary(data) if is_binary else of_text(decode_text(data).strip())
+    except (ValueError, struct.error, InvalidOperation, OverflowError):
+        shown = "a binary value" if is_binary else f"`{data[:40].decode('utf-8')}`"
+        message = f"The value of a parameter, {shown}, is not of type {type_.sql_name}."
+        raise PgError("22P02", message) from None
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return text.lower() in _TRUE
+
+
+def _integer(form: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(text)
+        struct.pack(form, value)  # checks the range
         return value
-    if oid in _FLOATS:
-        return float(stripped)
-    if oid == wire.NUMERIC.oid:
-        return Decimal(stripped)
-    if oid == wire.DATE.oid:
-        return date.fromisoformat(stripped[:10])
-    if oid in (wire.TIMESTAMP.oid, wire.TIMESTAMPTZ.oid):
-        return _moment(stripped)
-    if oid == wire.BYTEA.oid and stripped.startswith("\\x"):
-        return bytes.fromhex(stripped[2:])
-    raise not_supported(f"Parameters of type {type_.sql_name} are not supported.")
+
+    return read
+
+
+def _bytes(text: str) -> bytes:
+    if not text.startswith("\\x"):
+        raise not_supported("Parameters of type bytea are not supported.")
+    return bytes.fromhex(text[2:])
+
+
+def _unpack(form: str) -> Callable[[bytes], Any]:
+    return lambda data: struct.unpack(form, data)[0]
 
 
 def _moment(text: str) -> datetime:
@@ -115,27 +117,6 @@ def _moment(text: str) -> datetime:
     """
     completed = f"{text}:00" if _SHORT_OFFSET.search(text[10:]) else text
     return iso_moment(completed)
-
-
-def _of_binary(data: bytes, type_: wire.WireType) -> Scalar:
-    oid = type_.oid
-    if oid in _TEXTS:
-        return decode_text(data)
-    if oid in _INTEGERS:
-        return int(struct.unpack(_INTEGERS[oid], data)[0])
-    if oid in _FLOATS:
-        return float(struct.unpack(_FLOATS[oid], data)[0])
-    if oid == wire.BOOL.oid:
-        return bool(struct.unpack("!?", data)[0])
-    if oid == wire.NUMERIC.oid:
-        return _numeric_of_binary(data)
-    if oid == wire.DATE.oid:
-        return _EPOCH.date() + timedelta(days=struct.unpack("!i", data)[0])
-    if oid in (wire.TIMESTAMP.oid, wire.TIMESTAMPTZ.oid):
-        return _EPOCH + timedelta(microseconds=struct.unpack("!q", data)[0])
-    if oid == wire.BYTEA.oid:
-        return data
-    raise not_supported(f"Parameters of type {type_.sql_name} are not supported in binary.")
 
 
 def _numeric_of_binary(data: bytes) -> Decimal:
@@ -150,6 +131,22 @@ def _numeric_of_binary(data: bytes) -> Decimal:
     exponent = (weight - count + 1) * NUMERIC_DIGITS
     digits = Decimal((sign != 0, tuple(map(int, str(value))), exponent))
     return digits.quantize(Decimal(1).scaleb(-scale)) if scale else digits.quantize(Decimal(1))
+
+
+_MOMENT = _moment, lambda data: _EPOCH + timedelta(microseconds=_unpack("!q")(data))
+_READERS: Mapping[int, tuple[Callable[[str], Scalar], Callable[[bytes], Scalar]]] = {
+    **{oid: (_integer(form), _unpack(form)) for oid, form in _INTEGERS.items()},
+    **{oid: (float, _unpack(form)) for oid, form in _FLOATS.items()},
+    **dict.fromkeys((wire.TIMESTAMP.oid, wire.TIMESTAMPTZ.oid), _MOMENT),
+    wire.BOOL.oid: (_bool, _unpack("!?")),
+    wire.NUMERIC.oid: (Decimal, _numeric_of_binary),
+    wire.DATE.oid: (
+        lambda text: date.fromisoformat(text[:10]),
+        lambda data: _EPOCH.date() + timedelta(days=_unpack("!i")(data)),
+    ),
+    wire.BYTEA.oid: (_bytes, bytes),
+}
+"""How values are read from text, and from binary; all others are texts."""
 
 
 # --- lists --------------------------------------------------------------------------------------

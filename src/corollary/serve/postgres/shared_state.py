@@ -53,14 +53,11 @@ class SharedState:
     )
 
     async def relations(self, who: Principal) -> VisibleRelations:
-        """Return the relations that somebody may see, as they are or were a moment ago.
+        """List the relations that somebody may see.
 
         Raises:
             ServiceError: the service does not answer.
         """
-        known = self.known_relations(who)
-        if known is not None:
-            return known
         relations = VisibleRelations.of_json((await self._list_relations(who)).json)
         before = self._relations.get(who)
         if before is not None and before[1].shape() == relations.shape():
