@@ -189,9 +189,8 @@ def float_operator(kind: OperatorKind) -> SqlTemplate:
         if kind is exp.Div:
             divisor = nodes.case((nodes.binary(exp.NEQ, two, zero), two))
         value = nodes.binary(kind, one, divisor)
-        finite = [is_finite(value), nodes.negated(is_finite(one)), nodes.negated(is_finite(two))]
-        test = nodes.any_of(finite)
-        assert test is not None
+        infinite = (nodes.negated(is_finite(each)) for each in (one, two))
+        test = nodes.either(is_finite(value), *infinite)
         # Adding 0.0 turns -0.0 into 0.0.
         return nodes.case((test, nodes.binary(exp.Add, value, zero)))
 

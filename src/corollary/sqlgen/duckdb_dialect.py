@@ -197,9 +197,7 @@ def _is_invalid(arguments: Sequence[Node], types: Sequence[Type], result: Type) 
     """A pattern is invalid whatever the text is, even null."""
     pattern, text = arguments
     found = _matches([pattern, nodes.call("COALESCE", text, nodes.string(""))], types, result)
-    test = nodes.every([nodes.is_present(pattern), nodes.is_null(found)])
-    assert test is not None
-    return test
+    return nodes.every(nodes.is_present(pattern), nodes.is_null(found))
 
 
 def _like(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
@@ -225,12 +223,9 @@ def _round_integer(arguments: Sequence[Node], types: Sequence[Type], result: Typ
 def _within_bits(arguments: Sequence[Node], types: Sequence[Type], result: Type) -> Node:  # noqa: ARG001
     value, bound = arguments[0], 1 << (int(arguments[1].this.this) - 1)
     inside = nodes.every(
-        [
-            nodes.binary(exp.GTE, value, nodes.integer(-bound, decimals.BIGINT)),
-            nodes.binary(exp.LTE, value, nodes.integer(bound - 1, decimals.BIGINT)),
-        ]
+        nodes.binary(exp.GTE, value, nodes.integer(-bound, decimals.BIGINT)),
+        nodes.binary(exp.LTE, value, nodes.integer(bound - 1, decimals.BIGINT)),
     )
-    assert inside is not None
     return nodes.case((inside, value))
 
 
@@ -261,19 +256,13 @@ def _mean(value: Node, source: Type, result: Type) -> tuple[Node, Node | None]: 
     count = nodes.binary(exp.Mul, nodes.call("COUNT", value), decimals.unit(source.scale))
     most = nodes.integer(decimals.EXACT_FLOAT_MAX, decimals.HUGEINT)
     is_exact = nodes.every(
-        [
-            nodes.binary(exp.LTE, nodes.call("ABS", total), most),
-            nodes.binary(exp.LTE, count, most),
-        ]
+        nodes.binary(exp.LTE, nodes.call("ABS", total), most), nodes.binary(exp.LTE, count, most)
     )
-    assert is_exact is not None
     quotient = nodes.binary(
         exp.Div, nodes.cast(total, decimals.DOUBLE), nodes.cast(count, decimals.DOUBLE)
     )
     mean = nodes.case((is_exact, quotient))
-    inexact = nodes.every([nodes.is_present(total), nodes.is_null(mean)])
-    assert inexact is not None
-    return mean, inexact
+    return mean, nodes.every(nodes.is_present(total), nodes.is_null(mean))
 
 
 def _words(value: Node, source: Type) -> list[Node]:

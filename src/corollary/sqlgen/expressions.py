@@ -4,7 +4,7 @@ The local engine's evaluator (`engines/local/evaluation`) defines what they mean
 makes the result null, a missing operand makes it missing, and missing dominates null.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -67,17 +67,15 @@ def apply_form(
     value = form.lower([each.value for each in inputs], types, result)
     is_fallible = form.is_fallible and (form.can_fail is None or form.can_fail(types, declared))
     may_be_null = any(each.may_be_null for each in inputs)
-    faults = [each.fault for each in inputs if each.fault is not None]
+    faults = [each.fault for each in inputs]
     if form.fault is not None:
         faults.append(form.fault([each.value for each in inputs], types, result))
     elif is_fallible and not may_be_null:
         # Nothing else makes it null: this one test serves for all operands, too.
         return SqlExpression(value, nodes.is_null(value), False, result)
     elif is_fallible:
-        present = [nodes.is_present(each.value) for each in inputs]
-        own = nodes.every([*present, nodes.is_null(value)])
-        assert own is not None
-        faults.append(own)
+        present = (nodes.is_present(each.value) for each in inputs)
+        faults.append(nodes.every(*present, nodes.is_null(value)))
     return SqlExpression(value, nodes.any_of(faults), may_be_null, result)
 
 
@@ -101,9 +99,9 @@ class Application:
     dialect: SqlDialect
 
     @property
-    def faults(self) -> list[Node]:
-        """The tests whether arguments are missing."""
-        return [each.fault for each in self.inputs if each.fault is not None]
+    def fault(self) -> Node | None:
+        """The test whether an argument is missing."""
+        return nodes.any_of(each.fault for each in self.inputs)
 
     def truth(self, test: Node, *, may_be_null: bool, fault: Node | None) -> SqlExpression:
         """Return a test as a value of the type `bool`."""
@@ -121,9 +119,8 @@ def compare(operator: str, left: SqlExpression, right: SqlExpression, dialect: S
     return nodes.binary(COMPARISONS[operator], one, two)
 
 
-def _unless(faults: Iterable[Node], value: Node) -> Node:
+def _unless(missing: Node | None, value: Node) -> Node:
     """Return a value, null where a test for a missing one is true."""
-    missing = nodes.any_of(faults)
     return value if missing is None else nodes.case((nodes.negated(missing), value))
 
 
@@ -131,28 +128,26 @@ def _comparison(call: Application) -> SqlExpression:
     left, right = call.inputs
     test = compare(COMPARISON_OPERATORS[call.name], left, right, call.dialect)
     may_be_null = left.may_be_null or right.may_be_null
-    return call.truth(test, may_be_null=may_be_null, fault=nodes.any_of(call.faults))
+    return call.truth(test, may_be_null=may_be_null, fault=call.fault)
 
 
 def _same(call: Application) -> SqlExpression:
     one, two = call.inputs
-    test = _unless(call.faults, compare("is", one, two, call.dialect))
-    return call.truth(test, may_be_null=False, fault=nodes.any_of(call.faults))
+    test = _unless(call.fault, compare("is", one, two, call.dialect))
+    return call.truth(test, may_be_null=False, fault=call.fault)
 
 
 def _is_null(call: Application) -> SqlExpression:
-    test = _unless(call.faults, nodes.is_null(call.inputs[0].value))
-    return call.truth(test, may_be_null=False, fault=nodes.any_of(call.faults))
+    test = _unless(call.fault, nodes.is_null(call.inputs[0].value))
+    return call.truth(test, may_be_null=False, fault=call.fault)
 
 
-def _logic(join: Callable[[Iterable[Node]], Node | None]) -> Callable[[Application], SqlExpression]:
+def _logic(join: Callable[..., Node]) -> Callable[[Application], SqlExpression]:
     """SQL has the same logic; a missing value is null there, and counts where the result is."""
 
     def lower(call: Application) -> SqlExpression:
-        test = join([call.test(each) for each in call.inputs])
-        assert test is not None
-        missing = nodes.any_of(call.faults)
-        fault = None if missing is None else nodes.every([missing, nodes.is_null(test)])
+        test = join(*map(call.test, call.inputs))
+        fault = None if call.fault is None else nodes.every(call.fault, nodes.is_null(test))
         may_be_null = any(each.may_be_null for each in call.inputs)
         return call.truth(test, may_be_null=may_be_null, fault=fault)
 
@@ -238,23 +233,20 @@ def _extreme(function: str) -> Callable[[Application], SqlExpression]:
 
     def lower(call: Application) -> SqlExpression:
         values, type_ = _arms(call, range(len(call.inputs)))
-        faults = [each.fault for each in values if each.fault is not None]
-        value = _unless(faults, nodes.call(function, *(each.value for each in values)))
+        fault = nodes.any_of(each.fault for each in values)
+        value = _unless(fault, nodes.call(function, *(each.value for each in values)))
         may_be_null = all(each.may_be_null for each in values)
-        return SqlExpression(value, nodes.any_of(faults), may_be_null, type_)
+        return SqlExpression(value, fault, may_be_null, type_)
 
     return lower
 
 
 def _null_if(call: Application) -> SqlExpression:
     one, two = call.inputs
-    ways = [compare("=", one, two, call.dialect)]
-    ways += [each.fault for each in (two,) if each.fault is not None]
-    is_lost = nodes.any_of(ways)
-    assert is_lost is not None
+    is_lost = nodes.either(compare("=", one, two, call.dialect), two.fault)
     nothing = call.dialect.constant(None, one.type)
     value = nodes.case((is_lost, nothing), default=one.value)
-    return SqlExpression(value, nodes.any_of(call.faults), True, one.type)
+    return SqlExpression(value, call.fault, True, one.type)
 
 
 CHOICE_FORMS: dict[str, Callable[[Application], SqlExpression]] = {
@@ -262,7 +254,7 @@ CHOICE_FORMS: dict[str, Callable[[Application], SqlExpression]] = {
     "same": _same,
     "is_null": _is_null,
     "and": _logic(nodes.every),
-    "or": _logic(nodes.any_of),
+    "or": _logic(nodes.either),
     "not": _not,
     "if": _if,
     "coalesce": _coalesce,
@@ -338,5 +330,4 @@ def lower_condition(
             return SqlExpression(nodes.negated(lowered.value), lowered.fault, True, BOOL)
         return lowered
     truth = compare(condition.operator, left, right, dialect)
-    faults = [each.fault for each in (left, right) if each.fault is not None]
-    return SqlExpression(truth, nodes.any_of(faults), True, BOOL)
+    return SqlExpression(truth, nodes.any_of((left.fault, right.fault)), True, BOOL)

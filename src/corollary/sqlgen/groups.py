@@ -183,8 +183,8 @@ class _Grouping:
         )
         # Digits that cancel out are no row; a marked one is kept, as it decides.
         zero = nodes.integer(0, "BIGINT")
-        tests = [nodes.binary(exp.NEQ, total, zero), *([marked] if has_mark else [])]
-        query.set("having", exp.Having(this=nodes.any_of(tests)))
+        test = nodes.either(nodes.binary(exp.NEQ, total, zero), marked if has_mark else None)
+        query.set("having", exp.Having(this=test))
         size = 2
         if summary.result is not None:
             digits = [nodes.column(each, SOURCE) for each in ("m0", "m1")]

@@ -76,16 +76,29 @@ def named(value: Node, name: str) -> Node:
     return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
 
 
-def every(tests: Iterable[Node]) -> Node | None:
-    """Return the conjunction of tests, None for none."""
-    found: list[Node] = [exp.Paren(this=test) for test in tests]
-    return reduce(lambda one, two: exp.And(this=one, expression=two), found) if found else None
+def every(first: Node, *others: Node | None) -> Node:
+    """Return the conjunction of tests; None is left out."""
+    return _joined(exp.And, first, others)
 
 
-def any_of(tests: Iterable[Node]) -> Node | None:
-    """Return the disjunction of tests, None for none."""
-    found: list[Node] = [exp.Paren(this=test) for test in tests]
-    return reduce(lambda one, two: exp.Or(this=one, expression=two), found) if found else None
+def either(first: Node, *others: Node | None) -> Node:
+    """Return the disjunction of tests; None is left out."""
+    return _joined(exp.Or, first, others)
+
+
+def every_of(tests: Iterable[Node | None]) -> Node | None:
+    """Return the conjunction of tests; None for none."""
+    return every(*found) if (found := [each for each in tests if each is not None]) else None
+
+
+def any_of(tests: Iterable[Node | None]) -> Node | None:
+    """Return the disjunction of tests; None for none."""
+    return either(*found) if (found := [each for each in tests if each is not None]) else None
+
+
+def _joined(kind: OperatorKind, first: Node, others: Iterable[Node | None]) -> Node:
+    found: list[Node] = [exp.Paren(this=each) for each in (first, *others) if each is not None]
+    return reduce(lambda one, two: kind(this=one, expression=two), found)
 
 
 def is_null(value: Node) -> Node:

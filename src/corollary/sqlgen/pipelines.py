@@ -204,7 +204,7 @@ class _Compiler:
                 case _:
                     pass
         self._bind(stage, first)
-        on = nodes.every(tests)
+        on = nodes.every_of(tests)
         source = self._inputs.use(stage.source)
         is_test = not fresh and not self._pipeline.is_bag
         if frame.query is None:
@@ -232,7 +232,7 @@ class _Compiler:
         made = self._select(frame, needed, {}, frame.source())
         assert made.query is not None
         side, kind = self._dialect.anti_join
-        nodes.joined(made.query, source, nodes.every(tests) or _TRUE, side, kind)
+        nodes.joined(made.query, source, nodes.every_of(tests) or _TRUE, side, kind)
         return made
 
     def _filter(self, condition: Condition, frame: QueryFrame, needed: Needs) -> QueryFrame:
@@ -260,11 +260,9 @@ class _Compiler:
         one, two = (self._code(each, frame) for each in sides)
         if condition.operator == "is":
             return nodes.binary(exp.EQ, one, two)
-        tests = [nodes.binary(exp.EQ if condition.operator == "=" else exp.NEQ, one, two)]
-        tests += [nodes.binary(exp.NEQ, self._code(each, frame), _NULL_CODE) for each in set(sides)]
-        made = nodes.every(tests)
-        assert made is not None
-        return made
+        test = nodes.binary(exp.EQ if condition.operator == "=" else exp.NEQ, one, two)
+        known = (nodes.binary(exp.NEQ, self._code(each, frame), _NULL_CODE) for each in set(sides))
+        return nodes.every(test, *known)
 
     def _code(self, side: Expression, frame: QueryFrame) -> Node:
         if isinstance(side, Variable):
@@ -302,8 +300,7 @@ class _Compiler:
         )
         truth = None
         if not stage.accepts_null:
-            present = [nodes.is_present(lowered.value)]
-            truth = nodes.any_of([*present, *([] if lowered.fault is None else [lowered.fault])])
+            truth = nodes.either(nodes.is_present(lowered.value), lowered.fault)
         test = RowTest(truth, None, lowered.fault)
         return self._keep(frame, needed, test, fresh, is_lost=name in self._looked_up)
 
@@ -351,19 +348,15 @@ class _Compiler:
         fault = test.fault
         if fault is not None and is_lost:
             self._fault_queries.append(fault_query(frame, fault))
-            passed = [nodes.negated(fault), *([] if test.truth is None else [test.truth])]
-            return self._select(frame, needed, fresh, source, where=nodes.every(passed))
-        marks = [each for each in (fault, frame.mark) if each is not None]
-        if not marks:
+            passed = nodes.every(nodes.negated(fault), test.truth)
+            return self._select(frame, needed, fresh, source, where=passed)
+        mark = nodes.any_of((fault, frame.mark))
+        if mark is None:
             return self._select(frame, needed, fresh, source, where=test.truth)
         where: Node | None = None
         if test.truth is not None:
-            ways = [nodes.is_true(test.truth), *([] if fault is None else [fault])]
-            if frame.mark is not None:
-                possible = [frame.mark, *([] if test.possible is None else [test.possible])]
-                ways += [each for each in (nodes.every(possible),) if each is not None]
-            where = nodes.any_of(ways)
-        mark = nodes.any_of(marks)
+            possible = None if frame.mark is None else nodes.every(frame.mark, test.possible)
+            where = nodes.either(nodes.is_true(test.truth), fault, possible)
         return self._select(frame, needed, fresh, source, where=where, mark=mark)
 
     # --- pieces --------------------------------------------------------------------------------

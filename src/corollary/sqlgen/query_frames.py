@@ -161,11 +161,8 @@ def sum_last_column(compiled: CompiledQuery, dialect: SqlDialect) -> CompiledQue
         groups = names[:-1]
     columns = [nodes.column(name, SOURCE) for name in groups]
     items = [nodes.named(each, f"h{at}") for at, each in enumerate((*columns, total))]
-    marks = [nodes.is_null(total)]
-    if compiled.has_mark:
-        marks.append(nodes.call("BOOL_OR", nodes.column(MARK, SOURCE)))
-    mark = nodes.any_of(marks)
-    assert mark is not None
+    marked = nodes.call("BOOL_OR", nodes.column(MARK, SOURCE)) if compiled.has_mark else None
+    mark = nodes.either(nodes.is_null(total), marked)
     items.append(nodes.named(mark, MARK))
     query = nodes.select(items, nodes.subquery(compiled.query, SOURCE), groups=columns)
     outputs = (*keys, OutputColumn(last.type, Representation.VALUE))

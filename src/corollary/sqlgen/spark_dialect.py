@@ -155,7 +155,7 @@ def _sum_of_decimals(value: Node, source: Type, result: Type) -> tuple[Node, Nod
         return nodes.try_cast(nodes.call("COALESCE", total, zero), result.stored.spark_name), None
     total = nodes.call("TRY_SUM", value)
     has_none = nodes.binary(exp.EQ, nodes.call("COUNT", value), _long(0))
-    inexact = nodes.every([nodes.negated(has_none), nodes.is_null(total)])
+    inexact = nodes.every(nodes.negated(has_none), nodes.is_null(total))
     fitted = nodes.try_cast(total, result.stored.spark_name)
     return nodes.case((has_none, zero), default=fitted), inexact
 

@@ -149,10 +149,8 @@ def exact_window(
 
             return value.transform(window)
         case "count" if function.arguments:
-            given = [nodes.is_present(rows[at]) for at in function.arguments]
             one = nodes.integer(1, dialect.type_name(NUMBER))
-            test = nodes.every(given)
-            assert test is not None
+            test = nodes.every(*(nodes.is_present(rows[at]) for at in function.arguments))
             counted = nodes.call("COUNT", nodes.case((test, one)))
             return window_call(function, windowing, rows, counted)
         case _:

@@ -304,7 +304,7 @@ def test_the_text_for_duckdb_is_what_sqlglot_would_write() -> None:
     named = [nodes.named(each, f"x{at}") for at, each in enumerate(items)]
     inner = nodes.select(named, nodes.table("t0", "t"), nodes.negated(nodes.is_true(one)))
     inner.set("distinct", exp.Distinct())
-    nodes.joined(inner, nodes.table("t1", "u"), nodes.every([one, two]), "", "SEMI")
+    nodes.joined(inner, nodes.table("t1", "u"), nodes.every(one, two), "", "SEMI")
     nodes.joined(inner, nodes.table("t2", "v"), None, "", "CROSS")
     query = nodes.select([one], nodes.subquery(inner, "s"), nodes.any_of([one, two]), [one, two])
     query.set("having", exp.Having(this=exp.Boolean(this=True)))

@@ -198,7 +198,7 @@ def window_query(step: Window, rows: Pipeline | None, types: Types) -> StepQuery
         name = column_names(target)[len(body) + at]
         number = nodes.integer(most, SPARK.type_name(NUMBER))
         is_top = nodes.binary(exp.LTE, nodes.column(name, QUERY), number)
-        first = nodes.any_of([is_top, nodes.column(MARK, QUERY)])
+        first = nodes.either(is_top, nodes.column(MARK, QUERY))
         query = nodes.select([exp.Star()], nodes.subquery(query, QUERY), first)
     return _joined([query], [compiled])
 
@@ -230,7 +230,7 @@ def _is_kept(step: GroupStep, columns: Sequence[Node], body: tuple[Type, ...]) -
         case Aggregate(aggregation=aggregation):
             if aggregation.has_every_group:
                 return None
-            return nodes.any_of([nodes.is_present(columns[0]), nodes.column(MARK, QUERY)])
+            return nodes.either(nodes.is_present(columns[0]), nodes.column(MARK, QUERY))
         case Total(aggregation=aggregation):
             if any(body[at].is_float for at in aggregation.values):
                 return None
