@@ -187,6 +187,10 @@ class SqlTransactionRequest(WriteRequest):
         Mapping[str, Any],
         "The digests of rows that statements have returned already, by their numbers from 0 on.",
     ] = field(default_factory=dict)
+    copied: Annotated[
+        Mapping[str, Any],
+        "In place of statements: a relation, and an Arrow file with rows for it.",
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,29 @@ def test_statements_and_errors(endpoint: Endpoint) -> None:
 def test_copy_and_variables(endpoint: Endpoint) -> None:
     shown = psql(endpoint, r"\copy path to stdout csv header", r"\set FETCH_COUNT 2")
     assert shown.splitlines() == ["x,y", "a,b", "a,c", "b,c"]
+
+
+def test_copy_of_a_file(endpoint: Endpoint, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('id,name,born\n7,"a,b",2001-02-03\n8,,\n')
+    shown = psql(
+        endpoint,
+        rf"\copy person from '{file}' csv header",
+        "DELETE FROM person WHERE id > 2 RETURNING *",
+    )
+    assert "ERROR:  23502: Line 3 of the COPY to `person` has null" in shown
+    assert "(0 rows)" in shown
+    file.write_text("7\tEve\t2001-02-03\n")
+    shown = psql(
+        endpoint, rf"\copy person from '{file}'", "DELETE FROM person WHERE id > 2 RETURNING *"
+    )
+    assert shown.splitlines() == [
+        "COPY 1",
+        "id|name|born",
+        "7|Eve|2001-02-03",
+        "(1 row)",
+        "DELETE 1",
+    ]
 
 
 def test_script_in_a_transaction(endpoint: Endpoint) -> None:

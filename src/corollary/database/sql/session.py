@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeVar
 
-from corollary.core.arrow import to_python
+import pyarrow as pa
+
+from corollary.core.arrow import arrow_type, to_python
 from corollary.core.program import NormalProgram, Program, owner_of
 from corollary.core.states import State
 from corollary.core.titles import show_titles
@@ -13,6 +15,7 @@ from corollary.database.alterations import alterable_relation, declared_relation
 from corollary.database.program import column_edits
 from corollary.database.program.column_mapping import Alteration, map_columns
 from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reading.answer import SqlAnswer
@@ -36,10 +39,12 @@ from corollary.database.sql.writes import (
 from corollary.database.state import DatabaseState
 from corollary.database.transaction import Transaction
 from corollary.database.writing.operations import Operation
+from corollary.database.writing.rows import check_rows
 from corollary.errors import InputError
 from corollary.explain.forecast import StratumForecast, print_view_maintenance
 from corollary.frontends.sql.binder.bind import Finish
 from corollary.frontends.sql.catalog import TableDefinition, catalog_of, visible_catalog
+from corollary.frontends.sql.parse import span_between
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.definitions import PlacedDefinition, free_tables
@@ -52,7 +57,13 @@ from corollary.frontends.sql.statements.kept_texts import (
 from corollary.frontends.sql.statements.metadata import metadata_query, table_like
 from corollary.frontends.sql.statements.questions import StatementPlace
 from corollary.frontends.sql.statements.tables import lay_out_table
-from corollary.frontends.sql.statements.writes import default_value, merge_of_conflict, merge_writes
+from corollary.frontends.sql.statements.tokens import SqlName
+from corollary.frontends.sql.statements.writes import (
+    default_row,
+    default_value,
+    merge_of_conflict,
+    merge_writes,
+)
 from corollary.source import SourceFile
 
 Found = TypeVar("Found")
@@ -424,6 +435,33 @@ class SqlSession:
             self._settled(operations, is_own=is_own),
             returning=None if returning is None else Returning.of(returning),
         )
+
+    def copy(self, name: str, given: pa.Table) -> Transaction | None:
+        """Add rows to a table; columns that they lack have their defaults, or null.
+
+        Raises:
+            InputError: a row does not fit.
+        """
+        place = StatementPlace(SourceFile(SQL_PLACE, ""), {})
+        where = SqlName(name, span_between(place.file, 0, 0))
+        table = find_table(visible_catalog(self.state.program), name, where.span)
+        relation = writable_relation(self.state.loaded.normal, table.relation, where.span)
+        columns = dict(zip(given.column_names, given.columns, strict=True))
+        lacking = [each for each in table.columns if each.name not in columns]
+        known = column_defaults(self.state.program, table.relation)
+        for each in lacking:
+            columns[each.name] = pa.nulls(given.num_rows, arrow_type(each.type))
+        asked = default_row(replace(table, columns=tuple(lacking)), known, where)
+        if asked is not None:
+            row = self.ask(asked[0], replace(place, finish=asked[1]), None).arrow()
+            for each in row.column_names:
+                columns[each] = pa.repeat(row.column(each)[0], given.num_rows)
+        ordered = pa.table([columns[each] for each in relation.columns], list(relation.columns))
+        operation = Operation(State.ADDED, relation.name, check_rows(ordered, relation))
+        if self.transaction is not None:
+            self._written.add(table.relation)
+            self._deleted.discard(table.relation)
+        return self._do(PreparedWrite(table.relation, frozenset(), lambda: [operation]))
 
     def _prepare_conflict(self, statement: nodes.Insert, place: StatementPlace) -> PreparedWrite:
         """Return INSERT … ON CONFLICT: a MERGE with the rows that it inserts."""

@@ -104,11 +104,16 @@ def answer_sql_transaction(
         explain=database.explain,
     )
     is_one = len(request.statements) == 1 and not (request.then or request.returned)
+    copied = request.copied
     transaction = None if is_one else database.transaction()
     session.transaction = transaction
     rows = []
     for at, text in enumerate(request.statements):
-        made = session.run(text, request.parameters, None)
+        made = (
+            session.copy(copied[str(at)][0], read_arrow_file(copied[str(at)][1]))
+            if str(at) in copied
+            else session.run(text, request.parameters, None)
+        )
         transaction = made if isinstance(made, Transaction) else transaction
         rows.append(session.last_write)
         if session.last_write is not None:
@@ -124,6 +129,14 @@ def answer_sql_transaction(
     counts = [0 if each is None else each.rows for each in rows]
     returned = rows[0].returned if len(rows) == 1 and rows[0] is not None else None
     return _answer_written(context.commit, counts, returned)
+
+
+def read_arrow_file(path: str) -> "pa.Table":
+    """Return the rows of a file, which stay there until they are used."""
+    import pyarrow as pa
+
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
 
 
 def answer_written_rows(

@@ -17,6 +17,7 @@ from corollary.database.access.principals import Principal
 from corollary.serve.postgres import messages as ms
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.channel import OPENING_MAX_BYTES, PgChannel
+from corollary.serve.postgres.copy_in import CopyReader
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameters
 from corollary.serve.postgres.prepared import PreparedStatement, StatementResult, describe_table
 from corollary.serve.postgres.problems import PgError
@@ -403,6 +404,9 @@ class PgConnection:
         if isinstance(portal.prepared.statement, st.EmptyStatement):
             self._channel.write(ms.EMPTY_QUERY)
             return
+        if result.reader is not None:
+            await self._receive_copy(result.reader)
+            result = portal.result = await self.session.finish_copy(result.reader)
         if result.table is None:
             self._channel.write(ms.command_complete(result.tag))
             return
@@ -421,6 +425,31 @@ class PgConnection:
             return
         tag = result.tag if result.tag == "SHOW" else f"{result.tag} {count}"
         self._channel.write(ms.command_complete(tag))
+
+    async def _receive_copy(self, reader: CopyReader) -> None:
+        """Take the lines of COPY FROM.
+
+        Raises:
+            PgError: the client breaks off, or a line is no row.
+        """
+        self._channel.write(ms.copy_in(reader.relation.arity))
+        await self._channel.flush()
+        while True:
+            kind, payload = await self._channel.read()
+            match kind:
+                case b"d":
+                    if reader.feed(payload):
+                        await self.session.compute(reader.convert)
+                case b"c":
+                    await self.session.compute(partial(reader.convert, is_last=True))
+                    return
+                case b"f":
+                    reason = ms.FieldReader(payload).string()
+                    raise PgError("57014", f"The client has ended the COPY: {reason}")
+                case b"S" | b"H":
+                    pass
+                case _:
+                    raise ms.protocol_violation("A message of COPY is expected.")
 
     async def _send_copy(self, result: StatementResult, form: st.CopyStatement) -> None:
         table, zone = result.table, self.session.settings.zone

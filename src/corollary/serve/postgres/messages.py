@@ -344,6 +344,11 @@ def copy_out(columns: int, format_: int) -> bytes:
     return message(b"H", struct.pack(f"!bH{columns}H", format_, columns, *[format_] * columns))
 
 
+def copy_in(columns: int) -> bytes:
+    """Return that rows are awaited in COPY's form."""
+    return message(b"G", struct.pack(f"!bH{columns}H", 0, columns, *[0] * columns))
+
+
 @dataclass(frozen=True, slots=True)
 class FieldDescription:
     """A column of a RowDescription."""

@@ -23,8 +23,8 @@ _TEXTS = frozenset(
         for each in (wire.TEXT, wire.VARCHAR, wire.BPCHAR, wire.NAME, wire.CHAR, wire.UNKNOWN)
     }
 )
-_TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
-_FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
+TRUE_TEXTS = frozenset({"t", "true", "y", "yes", "on", "1"})
+FALSE_TEXTS = frozenset({"f", "false", "n", "no", "off", "0"})
 _INTEGERS = {
     wire.INT2.oid: "!h",
     wire.INT4.oid: "!i",
@@ -85,9 +85,9 @@ def decode_parameter(data: bytes | None, oid: int, format_: int) -> ParameterVal
 
 
 def _bool(text: str) -> bool:
-    if text.lower() not in _TRUE | _FALSE:
+    if text.lower() not in TRUE_TEXTS | FALSE_TEXTS:
         raise ValueError(text)
-    return text.lower() in _TRUE
+    return text.lower() in TRUE_TEXTS
 
 
 def _integer(form: str) -> Callable[[str], int]:

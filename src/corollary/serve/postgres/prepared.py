@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from corollary.data_class import dataclass
+from corollary.serve.postgres.copy_in import CopyReader
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameter_types import type_parameters
 from corollary.serve.postgres.parameters import ParameterValue
@@ -90,11 +91,13 @@ class StatementResult:
         tag: how the statement is called when it is complete; the number of rows follows.
         table: its rows, if it has some.
         copy: the form of the rows of COPY.
+        reader: takes the rows of COPY FROM, which are to come.
     """
 
     tag: str
     table: pa.Table | None = None
     copy: CopyStatement | None = None
+    reader: CopyReader | None = None
 
 
 @dataclass(slots=True)

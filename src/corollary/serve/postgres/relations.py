@@ -125,13 +125,14 @@ def _read_type(tokens: deque[str]) -> Type:
             first = tokens.popleft()
         found = struct_of(fields)
     else:
-        digits = []
+        digits: list[int] = []
         while tokens and first in _KINDS and (tokens[0] == "(" or len(digits) == 1):
             _, number = tokens.popleft(), tokens.popleft()
             digits.append(int(number))
         if digits:
             tokens.popleft()
-        found = Type(Kind(first), False, *digits) if first in _KINDS else SYMBOL
+        precision, scale, *_ = *digits, 0, 0
+        found = Type(Kind(first), False, precision, scale) if first in _KINDS else SYMBOL
     if tokens and tokens[0] == "?":
         tokens.popleft()
         return found.with_null(True)

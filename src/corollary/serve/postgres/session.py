@@ -23,6 +23,7 @@ from corollary.frontends.sql.statements.shapes import (
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
+from corollary.serve.postgres.copy_in import CopyReader
 from corollary.serve.postgres.definitions import read_definition
 from corollary.serve.postgres.messages import FieldDescription
 from corollary.serve.postgres.parameters import ParameterValue
@@ -234,6 +235,8 @@ class PgSession:
             case st.CopyStatement():
                 table = await self._select(prepared, values)
                 return StatementResult("COPY", table, statement)
+            case st.CopyFromStatement(form):
+                return await self._begin_copy(form)
             case st.DeclareStatement():
                 return await self._declare(prepared, statement, values)
             case st.ExplainStatement():
@@ -432,6 +435,26 @@ class PgSession:
             await self.commit_pending()
         return definition.tag
 
+    async def _begin_copy(self, form: st.CopyStatement) -> StatementResult:
+        """Return who takes the rows of COPY FROM."""
+        self._require(AccessRole.WRITE, "change data")
+        assert isinstance(form.source, exp.Select)
+        table, relations = form.source.find(exp.Table), await self._relations()
+        assert table is not None
+        check_target(exp.Insert(this=table.copy()), relations)
+        return StatementResult("COPY", reader=CopyReader(relations[table.name], form))
+
+    async def finish_copy(self, reader: CopyReader) -> StatementResult:
+        """Write the rows that were copied: now, or with the transaction that is open.
+
+        Raises:
+            PgError: they cannot be written.
+        """
+        self.block.pending.append(TranslatedStatement("", {}, copied=reader))
+        if not self.block.is_open:
+            await self.commit_pending()
+        return StatementResult(f"COPY {reader.rows}")
+
     async def _count(self, prepared: PreparedStatement, values: Sequence[ParameterValue]) -> int:
         """Return how many rows a write finds, before it is committed."""
         tree = prepared.tree
@@ -454,6 +477,7 @@ class PgSession:
         if not self.block.pending:
             return None
         alone, is_alone = self.block.request(), self.block.is_alone
+        waiting = tuple(self.block.pending)  # files of rows go with what has them
         has_definitions = self.block.has_definitions
         self.block.pending.clear()
         shared = SqlChangesRequest(alone.statements, alone.parameters)
@@ -468,6 +492,7 @@ class PgSession:
                 answer = await call(alone)
         except ServiceError as error:
             raise pg_error(error) from None
+        del waiting
         if has_definitions:
             self.block.relations = None
             self.shared.forget_relations()

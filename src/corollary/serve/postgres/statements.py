@@ -122,6 +122,13 @@ class CopyStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyFromStatement:
+    """COPY columns of a relation FROM STDIN; the form has a query that names them."""
+
+    form: CopyStatement
+
+
+@dataclass(frozen=True, slots=True)
 class DeclareStatement:
     """DECLARE a cursor for a query."""
 
@@ -159,6 +166,7 @@ StatementWithTree = (
 )
 PgStatement = (
     StatementWithTree
+    | CopyFromStatement
     | DefinitionStatement
     | BeginStatement
     | TransactionStatement
@@ -479,7 +487,7 @@ class _CopyOptions:
     has_header: bool = False
 
 
-def _read_copy(cursor: TokenCursor) -> CopyStatement:
+def _read_copy(cursor: TokenCursor) -> CopyStatement | CopyFromStatement:
     try:
         source = _copied(cursor)
         is_from = cursor.accept("FROM")
@@ -491,10 +499,9 @@ def _read_copy(cursor: TokenCursor) -> CopyStatement:
     except InputError:
         message = "COPY needs a relation or a query, and `TO STDOUT`."
         raise PgError("42601", message) from None
-    if is_from:
-        raise not_supported("COPY FROM is not supported.", "use INSERT, or `corollary apply`")
     if is_file:
-        raise PgError("42501", "COPY cannot write files of the server.", "write `TO STDOUT`")
+        cure = "write `TO STDOUT` or `FROM STDIN`, in psql `\\copy`"
+        raise PgError("42501", "COPY cannot read or write files of the server.", cure)
     options = _copy_options(cursor.rest())
     is_csv = options.format == "csv"
     found = CopyStatement(
@@ -507,7 +514,13 @@ def _read_copy(cursor: TokenCursor) -> CopyStatement:
     )
     if len(found.delimiter) != 1 or len(found.quote) != 1 or set("\r\n") & set(found.delimiter):
         raise PgError("22023", "DELIMITER and QUOTE are one character each.")
-    return found
+    if not is_from:
+        return found
+    if not isinstance(source, exp.Select):
+        raise PgError("42601", "COPY FROM needs a relation.", "write `COPY t FROM STDIN`")
+    if found.format == "binary" or not f"{found.delimiter}{found.quote}".isascii():
+        raise not_supported("COPY FROM reads text and CSV with signs of ASCII.", "use FORMAT csv")
+    return CopyFromStatement(found)
 
 
 def _copied(cursor: TokenCursor) -> StatementSource | exp.Select:

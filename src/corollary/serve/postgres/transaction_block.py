@@ -62,8 +62,9 @@ class TransactionBlock:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it cannot share a commit: it defines something, or has returned rows."""
-        return self.has_definitions or any(each.returned for each in self.pending)
+        """Whether it cannot share a commit: it defines or copies something, or returned rows."""
+        others = any(each.returned or each.copied for each in self.pending)
+        return others or self.has_definitions
 
     @property
     def has_definitions(self) -> bool:
@@ -80,7 +81,12 @@ class TransactionBlock:
         if then is not None:
             asked = {"kind": request_kind(type(then)), **request_as_json(then)}
         returned = {str(at): each.returned for at, each in enumerate(self.pending) if each.returned}
-        return SqlTransactionRequest(statements, parameters, asked, returned)
+        copied = {
+            str(at): [each.copied.relation.name, each.copied.file.name]
+            for at, each in enumerate(self.pending)
+            if each.copied is not None
+        }
+        return SqlTransactionRequest(statements, parameters, asked, returned, copied)
 
     def savepoint(self, action: str, name: str) -> str:
         """Set a savepoint, release it, or go back to it; return the command tag.

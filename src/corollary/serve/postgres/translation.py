@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.parse import rewrite_tree
+from corollary.serve.postgres.copy_in import CopyReader
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelations
@@ -70,12 +71,14 @@ class TranslatedStatement:
 
     Attributes:
         returned: the digest of the rows that it has returned already, if it did.
+        copied: the rows of a COPY, which has no text.
     """
 
     sql: str
     parameters: Mapping[str, Any]
     is_definition: bool = False
     returned: str | None = None
+    copied: CopyReader | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -443,8 +443,10 @@ def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigg
             action = _delete(action_cursor)
         case _:
             action_cursor.fail("`INSERT INTO` or `DELETE FROM`")
-    is_insert = isinstance(action, nodes.Insert)
-    if action.returning or (is_insert and (action.is_overwriting or action.conflict)):
+    is_more = bool(action.returning)
+    if isinstance(action, nodes.Insert):
+        is_more |= action.is_overwriting or action.conflict is not None
+    if is_more:
         message = "A trigger cannot overwrite a table, solve conflicts, or return rows."
         raise InputError.of("C1365", message, action.span, "write `INSERT INTO` and a query")
     return nodes.CreateTrigger(
@@ -546,14 +548,13 @@ def _returning(whole: exp.Expr) -> tuple[exp.Expr, ...]:
 def _delete(cursor: TokenCursor) -> nodes.Delete:
     cursor.expect("DELETE")
     cursor.expect("FROM")
-    end, returning = _clauses_after(cursor), ()
-    if end < len(cursor.tokens):
-        returning = _returning(parse_query(cursor.tokens, cursor.file))
-        cursor.tokens = cursor.tokens[:end]
+    end = _clauses_after(cursor)
+    whole = parse_query(cursor.tokens, cursor.file) if end < len(cursor.tokens) else exp.Delete()
+    cursor.tokens = cursor.tokens[:end]
     table = read_relation_name(cursor)
     alias = _alias(cursor, table, "WHERE")
     condition = _where(cursor)
-    return nodes.Delete(table, alias, condition, _whole(cursor), returning=returning)
+    return nodes.Delete(table, alias, condition, _whole(cursor), returning=_returning(whole))
 
 
 def _merge(cursor: TokenCursor) -> nodes.Merge:

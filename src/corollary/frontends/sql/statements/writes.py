@@ -103,6 +103,19 @@ def default_value(
     return query, rows_to_insert(insert, replace(table, columns=only))
 
 
+def default_row(
+    table: TableDefinition, defaults: Mapping[str, exp.Expr], name: SqlName
+) -> tuple[exp.Expr, Finish] | None:
+    """Return the question for the defaults that columns of a table have, as one row; or None."""
+    known = [each for each in table.columns if each.name.lower() in defaults]
+    if not known:
+        return None
+    query = exp.select(*(exp.alias_(defaults[each.name.lower()].copy(), "c") for each in known))
+    named = tuple(SqlName(each.name, name.span) for each in known)
+    insert = nodes.Insert(name, named, query, name.span)
+    return query, rows_to_insert(insert, replace(table, columns=tuple(known)))
+
+
 def with_defaults(
     statement: nodes.Write, table: TableDefinition, defaults: Mapping[str, exp.Expr]
 ) -> nodes.Write:
@@ -290,8 +303,8 @@ def merge_of_conflict(
     """
     conflict = statement.conflict
     assert conflict is not None
-    statement = with_defaults(statement, table, defaults)
-    assert isinstance(statement, nodes.Insert)
+    completed = with_defaults(statement, table, defaults)
+    assert isinstance(completed, nodes.Insert)
     names = [column.name for column in table.columns]
     wanted = frozenset(find_column(table.relation, names, each) for each in conflict.columns)
     keys = [key for key in table.keys if key == wanted or not wanted]
@@ -302,8 +315,8 @@ def merge_of_conflict(
             conflict.span,
             "name the columns of its `PRIMARY KEY` or of a `UNIQUE`",
         )
-    given = [each.text for each in statement.columns] or names
-    query: exp.Expr = statement.query.copy()
+    given = [each.text for each in completed.columns] or names
+    query: exp.Expr = completed.query.copy()
     first = exp.column(names[min(keys[0])], quoted=True)
     if isinstance(query, exp.Values):  # the order of the rows is known
         for at, row in enumerate(query.expressions):
