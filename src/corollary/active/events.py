@@ -111,12 +111,7 @@ def _views(
 
 
 def evaluate_events(draft: Draft, goals: Collection[str]) -> list[Step]:
-    """Return the steps that evaluate event predicates after all views are maintained.
-
-    Args:
-        draft: the plan under construction.
-        goals: the event predicates to evaluate.
-    """
+    """Return the steps that evaluate event predicates after all views are maintained."""
     active = draft.update.new.active
     events = required_events(active, goals)
     steps: list[Step] = []

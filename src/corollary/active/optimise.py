@@ -25,13 +25,7 @@ def optimise(
     kept: Collection[str] = (),
     without: Collection[MonitoringOptimisation] = NO_OPTIMISATIONS,
 ) -> NormalProgram:
-    """Return the optimised program.
-
-    Args:
-        program: the program.
-        kept: relations whose changes are needed for all constants.
-        without: the optimisations to leave out.
-    """
+    """Return the optimised program."""
     for optimisation, rewrite in PASSES:
         if optimisation not in without:
             program = rewrite(program, kept)

@@ -42,13 +42,7 @@ REJECTED_NAME = "candidate"
 def advise(
     scheme: Scheme, options: Options | None = None, sizes: RelationSizes | None = None
 ) -> Advice:
-    """Return what to store for the queries of a scheme, and the rewritten queries.
-
-    Args:
-        scheme: relations, clauses and queries.
-        options: how to decide; as the paper does, if they are not given.
-        sizes: those of the relations, if they are known.
-    """
+    """Return what to store for the queries of a scheme, and the rewritten queries."""
     return _Advisor(scheme, options or Options(), sizes).advise()
 
 

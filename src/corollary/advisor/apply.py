@@ -33,13 +33,7 @@ ADVICE_KEY = "advice"
 
 
 def reformulate(checked: CheckedProgram, program: Program, advice: Advice) -> Program:
-    """Return a program in which queries read the advised views.
-
-    Args:
-        checked: the program, with types.
-        program: the program as written.
-        advice: for the program.
-    """
+    """Return a program in which queries read the advised views."""
     views = advice.views.values()
     changed = {
         name: each.rewritten for name, each in advice.predicates.items() if each.is_applicable
@@ -162,12 +156,6 @@ def _fingerprint(program: Program) -> str:
 
 def apply(database: Database, advice: Advice, before: Program, after: Program) -> Transaction:
     """Replace the program of a database by the one that follows advice.
-
-    Args:
-        database: the database.
-        advice: the advice.
-        before: the program that the advice is for.
-        after: the program that follows it.
 
     Raises:
         InputError: the database has another program than the one that the advice is for.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from corollary.advisor.model.scheme import WorkloadQuery
-from corollary.core.program import NormalProgram, Program
+from corollary.core.program import NormalProgram, Program, relations_read
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of, warehouse_of
 from corollary.database.program.names import readable_relation
@@ -61,13 +61,8 @@ def default_queries(
     """Return the queries of the log; if there are none, the relations that no other one reads."""
     if logged:
         return merge_logged_queries(logged, frequencies)
-    read = {
-        literal.relation
-        for rule in program.rules
-        for literal in rule.literals
-        if literal.relation != rule.head.relation
-    }
-    read |= {each.body for each in program.aggregations}
+    reads = relations_read(program.rules, program.aggregations)
+    read = {name for reader, below in reads.items() for name in below if name != reader}
     return [
         WorkloadQuery(name, frequency=frequencies.get(name, 1.0))
         for name, relation in program.relations.items()

@@ -145,14 +145,7 @@ def lower_variables(
     recursion: GroupedRecursion,
     known: Iterable[str] = (),
 ) -> set[str]:
-    """Return the variables of a conjunction that its literals of lower relations bind.
-
-    Args:
-        head: the relation of the rule.
-        items: the conjunction.
-        recursion: which relations are not lower.
-        known: the variables that are bound anyhow.
-    """
+    """Return the variables of a conjunction that its literals of lower relations bind."""
     lower = [item for item in items if not recursion.is_recursive_item(head, item)]
     bound = set(known)
     bound |= {

@@ -362,13 +362,7 @@ def _follows(
 def only_adds(
     rule: logic.Rule, members: frozenset[str], orders: Mapping[str, SubsumptionOrder]
 ) -> bool:
-    """Whether a rule adds something to each value of each premise, or hands it on.
-
-    Args:
-        rule: of a stratum.
-        members: its relations.
-        orders: those of its relations of which only the best tuples count.
-    """
+    """Whether a rule adds something to each value of each premise, or hands it on."""
     order = orders.get(rule.head.relation)
     values = RuleValues(rule, members, orders)
     if order is None or not values.premises:

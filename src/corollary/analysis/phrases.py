@@ -1,9 +1,9 @@
 """Phrases of messages: terms, types, choices, corrections."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from difflib import get_close_matches
-from typing import assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from corollary.analysis.scopes import written_name
 from corollary.core.functors.catalog import FUNCTORS
@@ -17,7 +17,9 @@ from corollary.core.logic import (
     Wildcard,
     fold_term,
 )
+from corollary.core.program import Directive, Reaction
 from corollary.core.types import NUMERIC, Kind
+from corollary.errors import Diagnostic
 from corollary.source import Span
 
 INTEGER_LITERAL = NUMERIC
@@ -25,6 +27,14 @@ FRACTION_LITERAL: Kinds = frozenset({Kind.FLOAT, Kind.DECIMAL})
 DATE_OR_TIMESTAMP: Kinds = frozenset({Kind.DATE, Kind.TIMESTAMP})
 
 _QUOTE_MAX_CHARACTERS = 40
+
+
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_HasName)
 _CONVERSIONS = {spec.result: spec.name for spec in FUNCTORS.values() if spec.is_conversion}
 
 
@@ -101,14 +111,7 @@ def one_of(words: Iterable[str]) -> str:
 def conversion_note(
     term: Term, known: Kinds, expected: Kinds, scale: int | None = None
 ) -> str | None:
-    """Return a note how to convert a term to one of some kinds, if there is a way.
-
-    Args:
-        term: what is to be converted.
-        known: the kinds that it may have.
-        expected: the kinds that it should have.
-        scale: the digits after the point that are expected.
-    """
+    """Return a note how to convert a term to one of some kinds, if there is a way."""
     if isinstance(term, Constant):
         written = _as_literal(term, expected)
         return f"write `{written}`" if written else None
@@ -133,10 +136,23 @@ def _as_literal(constant: Constant, expected: Kinds) -> str | None:
     return text.removesuffix("u") if text.endswith("u") and expected <= NUMERIC else None
 
 
+def repeated(named: Iterable[Named]) -> Iterator[tuple[Named, Named]]:
+    """Yield what has the name of an earlier one, each with the first of that name."""
+    first: dict[str, Named] = {}
+    for each in named:
+        if first.setdefault(each.name, each) is not each:
+            yield each, first[each.name]
+
+
 def suggest_name(name: str, known: Iterable[str]) -> str | None:
     """Return a note with the known name that is most like an unknown one, if one is."""
     near = get_close_matches(name, [k for k in known if abs(len(k) - len(name)) <= 2], n=1)
     return f"did you mean `{near[0]}`?" if near else None
+
+
+def invalid_parameter(user: Directive | Reaction, what: str, expected: str) -> Diagnostic:
+    """Return the finding about a parameter whose value does not fit."""
+    return Diagnostic("C0206", f"{what}.", user.span, f"write {expected}")
 
 
 def related_spans(*related: tuple[Span | None, str]) -> tuple[tuple[Span, str], ...]:

@@ -21,10 +21,6 @@ def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str,
 
     It reads `h.aggregate1(x, n) :- h.body1(x, _), n = count : { h.body1(x, y) }.`, with `:=` where
     a key may be null: nulls are a group.
-
-    Args:
-        aggregation: what to print.
-        relations: the relations of its program, for the names of columns.
     """
     if isinstance(aggregation, logic.Windowing):
         return _print_windowing(aggregation, relations)

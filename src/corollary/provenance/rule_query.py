@@ -28,9 +28,10 @@ from corollary.core.logic import (
     Wildcard,
     type_of,
 )
+from corollary.core.once import once_per_program
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
-from corollary.core.program import Relation
+from corollary.core.program import NormalProgram, Relation
 from corollary.core.recorder import CountingRecorder
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
@@ -190,6 +191,12 @@ def membership_query(state: QueryState, relation: str) -> RuleQuery:
 def _working(name: str, types: tuple[Type, ...]) -> Relation:
     columns = tuple(f"c{at}" for at in range(len(types)))
     return Relation(name, columns, types, is_derived=False, is_declared=False)
+
+
+@once_per_program
+def guards(program: NormalProgram) -> frozenset[str]:
+    """Return the relations of bindings that bodies of aggregates begin with; they say nothing."""
+    return frozenset(each.head.relation for each in program.rules if each.is_lenient)
 
 
 # --- rules and values ----------------------------------------------------------------------------

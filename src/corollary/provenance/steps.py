@@ -16,7 +16,7 @@ from corollary.analysis.strata import strata
 from corollary.core.logic import Rule
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
-from corollary.provenance.rule_query import with_named_wildcards
+from corollary.provenance.rule_query import guards, with_named_wildcards
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,6 @@ class ProofSteps:
     def aggregates(self) -> frozenset[str]:
         """The relations of aggregates."""
         return frozenset(each.relation for each in self.program.aggregations)
-
-    @cached_property
-    def guards(self) -> frozenset[str]:
-        """The relations of bindings that bodies of aggregates begin with, which say nothing."""
-        return frozenset(each.head.relation for each in self.program.rules if each.is_lenient)
 
     @cached_property
     def steps(self) -> tuple[ProofStep, ...]:
@@ -123,7 +118,7 @@ class ProofSteps:
             for at, literal in enumerate(rule.literals)
             if not literal.negated
             and literal.relation not in self.aggregates
-            and literal.relation not in self.guards
+            and literal.relation not in guards(program)
         )
         is_passing = (
             rule.origin.passes == ("bases",)

@@ -105,10 +105,7 @@ class Trials:
         if op == "+":
             yield Operation(State.ADDED, relation, rows)
             return
-        normal = self._state.loaded.normal
-        base = normal.bases.get(relation, relation)
-        for part in normal.parts.get(base, {MANUAL_PART: base}):
-            yield Operation(State.REMOVED, relation, rows, part)
+        yield from _removals(self._state.loaded.normal, relation, rows)
 
 
 def transaction_state(state: DatabaseState, transaction: OpenTransaction) -> QueryState:
@@ -182,5 +179,11 @@ def _operations(state: DatabaseState, fact: Fact) -> list[Operation]:
     (is_there,) = tuples_there(query_state(state), place, [row])
     if not is_there:
         return [Operation(State.ADDED, relation, [row])]
-    parts = normal.parts.get(base, {MANUAL_PART: base})
-    return [Operation(State.REMOVED, relation, [row], part) for part in parts]
+    return list(_removals(normal, relation, [row]))
+
+
+def _removals(normal: NormalProgram, relation: str, rows: Any) -> Iterator[Operation]:
+    """Yield the deletions of tuples from all parts of a relation."""
+    base = normal.bases.get(relation, relation)
+    for part in normal.parts.get(base, {MANUAL_PART: base}):
+        yield Operation(State.REMOVED, relation, rows, part)

@@ -33,6 +33,7 @@ from corollary.core.titles import title_of
 from corollary.core.types import Type
 from corollary.data_class import dataclass
 from corollary.provenance.nodes import ProofKind, ProofNode, ProofRule, Row
+from corollary.provenance.rule_query import guards
 from corollary.source import Span
 
 _SELECT = re.compile(r"\bselect\s+(?:distinct\s+|all\s+)?$", re.IGNORECASE)
@@ -264,17 +265,12 @@ class Wording:
             for place, key in zip(places, keys, strict=False)
             if isinstance(place, Variable) and isinstance(key, Constant)
         }
-        shown = (each for each in rule.literals if each.relation not in self._guards)
+        shown = (each for each in rule.literals if each.relation not in guards(self.program))
         parts = [self.literal_text(each, known) for each in shown]
         values = () if isinstance(aggregation, Windowing) else aggregation.values
         computed = [_computing_condition(rule, at) for at in values]
         parts += [condition_text(each, known) for each in rule.conditions if each not in computed]
         return ", ".join(parts)
-
-    @cached_property
-    def _guards(self) -> frozenset[str]:
-        """The relations of bindings that bodies of aggregates begin with, which say nothing."""
-        return frozenset(each.head.relation for each in self.program.rules if each.is_lenient)
 
 
 def _computing_condition(rule: Rule, column: int) -> Condition | None:

@@ -198,14 +198,7 @@ class CheckResult:
 def verify(
     advice: Advice, before: Program, after: Program, tables: "Mapping[str, pa.Table] | None"
 ) -> Iterator[CheckResult]:
-    """Yield the results of the checks.
-
-    Args:
-        advice: the advice.
-        before: the program.
-        after: the program that follows the advice.
-        tables: the base tuples, if there is data.
-    """
+    """Yield the results of the checks."""
     yield _check_clauses(advice)
     yield _check_random_databases(advice, before, after)
     if tables is not None:

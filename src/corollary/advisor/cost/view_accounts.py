@@ -36,14 +36,7 @@ class ViewAccount:
 def account_views(
     scheme: Scheme, program: Program, sizes: RelationSizes, options: Options
 ) -> Iterator[ViewAccount]:
-    """Yield the account of every stored view that exists only for queries.
-
-    Args:
-        scheme: the scheme, with the queries and their frequencies.
-        program: the program as written.
-        sizes: those of the relations.
-        options: with the update rates.
-    """
+    """Yield the account of every stored view that exists only for queries."""
     shapes = NodeShapes(scheme)
     needed = {each.relation for each in program.directives if each.name == "output"}
     needed |= {each.relation for each in program.reactions}

@@ -139,13 +139,7 @@ def _declared_dependencies(program: Program) -> dict[str, tuple[SchemeDependency
 
 
 def _add_implied(scheme: Scheme, with_facts: set[str], component: Mapping[str, int]) -> Scheme:
-    """Return the scheme with view definitions and inferred dependencies.
-
-    Args:
-        scheme: the scheme so far.
-        with_facts: the relations that have tuples in addition to those of their rules.
-        component: the numbers of strongly connected components of relations.
-    """
+    """Return the scheme with view definitions and inferred dependencies."""
     relations = dict(scheme.relations)
     # Components are numbered bottom up: what a view reads is complete before the view itself.
     for name in sorted(scheme.clauses, key=lambda each: component.get(each, 0)):

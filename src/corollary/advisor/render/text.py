@@ -274,16 +274,7 @@ def periodic_report(
     state: ReportState,
     before: ReportState | None,
 ) -> str:
-    """Return the report.
-
-    Args:
-        title: what the advice is for.
-        advice: the advice.
-        accounts: those of views that are stored already.
-        lines: the advice in full.
-        state: of this report.
-        before: the state of the last report, if there is one.
-    """
+    """Return the report."""
     parts = [f"# Advice for {title}", "", f"At {_when(state)}.", ""]
     parts += [*_since(state, before), ""]
     parts += [*_views(advice), "", *_accounts(accounts), ""]

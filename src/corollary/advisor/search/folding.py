@@ -162,13 +162,7 @@ IsLegal = Callable[[Candidate], bool]
 def partial_cluster_bodies(
     nodes: Sequence[Node], significant: frozenset[str], is_legal: IsLegal
 ) -> Iterator[Body]:
-    """Yield the bodies that use parts of clusters instead of what folding makes of the nodes.
-
-    Args:
-        nodes: the nodes before folding.
-        significant: the significant variables of the clause.
-        is_legal: whether a candidate is small enough.
-    """
+    """Yield the bodies that use parts of clusters instead of what folding makes of the nodes."""
     groups = connected_components(nodes, significant)
     folded = [fold(group, significant) for group in groups]
     for at, group in enumerate(groups):

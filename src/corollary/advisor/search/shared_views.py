@@ -84,13 +84,7 @@ def shared_views(
     forms: CanonicalForms,
     is_legal: Callable[[candidates.Candidate], bool],
 ) -> dict[str, candidates.Candidate]:
-    """Return views that more than one clause can use, by form.
-
-    Args:
-        clauses: those of all queries.
-        forms: the canonical forms of candidates.
-        is_legal: whether a view is small enough.
-    """
+    """Return views that more than one clause can use, by form."""
     blocks = [each for each in clauses if each.measure is not None]
     own = list(dict.fromkeys(each for each in map(pattern_of, clauses) if each.literals))
     found: dict[str, candidates.Candidate] = {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from corollary.analysis.bags import bags_of, rows_name
-from corollary.analysis.phrases import one_of, related_spans, suggest_name
+from corollary.analysis.phrases import invalid_parameter, one_of, related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind, parse_webhook_url
 from corollary.core.program import Reaction
@@ -23,12 +23,7 @@ _WEBHOOK_EXAMPLE = "`https://host/path`, without user, fragment and dots between
 
 
 def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the sinks of alerts.
-
-    Args:
-        resolved: the program.
-        columns: the types of the relations' columns.
-    """
+    """Yield what is wrong with the sinks of alerts."""
     for reaction in resolved.program.reactions:
         if reaction.name != "alert":
             for name, _ in reaction.parameters:
@@ -37,7 +32,7 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
         channel = reaction.parameter("IO", SinkKind.CONSOLE)
         if channel not in set(SinkKind):
             expected = one_of(f"`{kind}`" for kind in SinkKind)
-            yield _invalid(reaction, f"`IO={channel}` is not a value for `IO`", expected)
+            yield invalid_parameter(reaction, f"`IO={channel}` is not a value for `IO`", expected)
             continue
         kind = SinkKind(channel)
         location = LOCATION_PARAMETERS.get(kind, "")
@@ -49,9 +44,11 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
         if location and not value:
             if unknown:
                 continue  # perhaps a misspelling of the one that is missing
-            yield _invalid(reaction, f"`IO={kind}` needs `{location}`", _EXAMPLES[kind])
+            yield invalid_parameter(reaction, f"`IO={kind}` needs `{location}`", _EXAMPLES[kind])
         elif kind is SinkKind.WEBHOOK and parse_webhook_url(value) is None:
-            yield _invalid(reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE)
+            yield invalid_parameter(
+                reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE
+            )
         elif kind is SinkKind.RELATION:
             yield from _relation_sink(resolved, columns, reaction, value)
 
@@ -69,10 +66,6 @@ def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnosti
         reaction.span,
         suggest_name(name, known) or listed or "it takes none",
     )
-
-
-def _invalid(reaction: Reaction, what: str, expected: str) -> Diagnostic:
-    return Diagnostic("C0206", f"{what}.", reaction.span, f"write {expected}")
 
 
 def _relation_sink(

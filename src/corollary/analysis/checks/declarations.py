@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from corollary.analysis.phrases import one_of, related_spans, suggest_name
+from corollary.analysis.phrases import one_of, related_spans, repeated, suggest_name
 from corollary.analysis.resolution import ResolvedProgram, cast_type, resolve_type
 from corollary.analysis.traverse import clause_terms
 from corollary.core.functors.conversions import CAST
@@ -27,17 +27,15 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             for part in subterms(term):
                 if isinstance(part, Functor) and part.name == CAST:
                     yield from _type_name(declared, cast_type(part))
-    seen: dict[str, Declaration] = {}
+    for declaration, first in repeated(program.declarations):
+        yield Diagnostic(
+            "C0211",
+            f"Relation `{declaration.name}` is declared twice.",
+            declaration.span,
+            "remove one of the declarations, or rename one of the relations",
+            related_spans((first.span, "first declared here")),
+        )
     for declaration in program.declarations:
-        first = seen.setdefault(declaration.name, declaration)
-        if first is not declaration:
-            yield Diagnostic(
-                "C0211",
-                f"Relation `{declaration.name}` is declared twice.",
-                declaration.span,
-                "remove one of the declarations, or rename one of the relations",
-                related_spans((first.span, "first declared here")),
-            )
         if WORKING_SEPARATOR in declaration.name:
             yield Diagnostic(
                 "C0220",
@@ -50,6 +48,7 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         yield from _check_columns(declaration.key, declaration, declaration.span, "The key")
         for domain in declaration.domains:
             yield from _check_columns(domain, declaration, declaration.span, "The choice domain")
+    seen = {each.name: each for each in reversed(program.declarations)}
     for dependency in program.dependencies:
         yield from _dependency(dependency, seen)
     for functor in program.functors:
@@ -60,17 +59,15 @@ def declarations(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
 def _columns(
     resolved: ResolvedProgram, declared: frozenset[str], declaration: Declaration
 ) -> Iterator[Diagnostic]:
-    seen: dict[str, Span | None] = {}
+    for column, first in repeated(declaration.columns):
+        yield Diagnostic(
+            "C0213",
+            f"Relation `{declaration.name}` has two columns `{column.name}`.",
+            column.span,
+            "rename one of them",
+            related_spans((first.span, "the first one")),
+        )
     for column in declaration.columns:
-        if column.name in seen:
-            yield Diagnostic(
-                "C0213",
-                f"Relation `{declaration.name}` has two columns `{column.name}`.",
-                column.span,
-                "rename one of them",
-                related_spans((seen[column.name], "the first one")),
-            )
-        seen.setdefault(column.name, column.span)
         yield from _type_name(declared, column.type)
         type_ = resolve_type(column.type, resolved.types)
         # What SQL declares has no span: an outer join may have null for a record.
@@ -186,17 +183,15 @@ def _union(resolved: ResolvedProgram, declaration: TypeDeclaration) -> Iterator[
 def _branches(declared: frozenset[str], declaration: TypeDeclaration) -> Iterator[Diagnostic]:
     """Yield what is wrong with the fields of a record type."""
     for branch in declaration.branches:
-        seen: dict[str, Span | None] = {}
+        for field, first in repeated(branch.fields):
+            yield Diagnostic(
+                "C0232",
+                f"Type `{declaration.name}` has two fields `{field.name}`.",
+                field.span,
+                "rename one of them",
+                related_spans((first.span, "the first one")),
+            )
         for field in branch.fields:
-            if field.name in seen:
-                yield Diagnostic(
-                    "C0232",
-                    f"Type `{declaration.name}` has two fields `{field.name}`.",
-                    field.span,
-                    "rename one of them",
-                    related_spans((seen[field.name], "the first one")),
-                )
-            seen.setdefault(field.name, field.span)
             yield from _type_name(declared, field.type)
             if field.type.nullable:
                 yield Diagnostic(
@@ -209,20 +204,15 @@ def _branches(declared: frozenset[str], declaration: TypeDeclaration) -> Iterato
 
 def _branch_names(types: Iterable[TypeDeclaration]) -> Iterator[Diagnostic]:
     """Yield the branches that are declared twice: `$Leaf(1)` names no type."""
-    seen: dict[str, Span | None] = {}
-    for declaration in types:
-        for branch in declaration.branches:
-            if branch.name == PLAIN_BRANCH:
-                continue
-            if branch.name in seen:
-                yield Diagnostic(
-                    "C0234",
-                    f"Branch `{branch.name}` is declared twice.",
-                    branch.span,
-                    "rename one of them",
-                    related_spans((seen[branch.name], "first declared here")),
-                )
-            seen.setdefault(branch.name, branch.span)
+    branches = (branch for each in types for branch in each.branches if branch.name != PLAIN_BRANCH)
+    for branch, first in repeated(branches):
+        yield Diagnostic(
+            "C0234",
+            f"Branch `{branch.name}` is declared twice.",
+            branch.span,
+            "rename one of them",
+            related_spans((first.span, "first declared here")),
+        )
 
 
 def _cycles(declared: dict[str, TypeDeclaration]) -> Iterator[Diagnostic]:

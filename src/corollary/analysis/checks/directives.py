@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from corollary.analysis.phrases import one_of, suggest_name
+from corollary.analysis.phrases import invalid_parameter, one_of, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.program import (
     REFRESH_PARAMETER,
@@ -87,7 +87,7 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             continue
         if is_spark_io(directive):
             for what, instead in _through_spark(resolved, directive):
-                yield _invalid(directive, what, instead)
+                yield invalid_parameter(directive, what, instead)
             continue
         for name, value in directive.parameters:
             if name not in known:
@@ -95,11 +95,15 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 continue
             expected = _expected_value(resolved, directive, name, value)
             if expected:
-                yield _invalid(directive, f"`{name}={value}` is not a value for `{name}`", expected)
+                yield invalid_parameter(
+                    directive, f"`{name}={value}` is not a value for `{name}`", expected
+                )
         if channel not in ("sqlite", "json", "jsonfile"):
             yield from _inapplicable(directive)
         if directive.name == "limitsize" and not directive.parameter("n"):
-            yield _invalid(directive, "`.limitsize` needs the number of tuples", "`n=1000`")
+            yield invalid_parameter(
+                directive, "`.limitsize` needs the number of tuples", "`n=1000`"
+            )
 
 
 def _unknown(directive: Directive, name: str, known: tuple[str, ...]) -> Diagnostic:
@@ -113,10 +117,6 @@ def _unknown(directive: Directive, name: str, known: tuple[str, ...]) -> Diagnos
     )
 
 
-def _invalid(directive: Directive, what: str, expected: str) -> Diagnostic:
-    return Diagnostic("C0206", f"{what}.", directive.span, f"write {expected}")
-
-
 def _inapplicable(directive: Directive) -> Iterator[Diagnostic]:
     """Yield the parameters that do not apply to the format of an input."""
     if directive.name != "input":
@@ -127,18 +127,20 @@ def _inapplicable(directive: Directive) -> Iterator[Diagnostic]:
     format_ = directive.parameter("format", "csv" if is_plain else channel)
     for name, _ in directive.parameters:
         if format_ != "csv" and name in _CSV_ONLY:
-            yield _invalid(
+            yield invalid_parameter(
                 directive, f"`{name}` does not apply to `{format_}`", "it for `csv` only"
             )
         if is_stream and name in _NOT_FOR_STREAMS:
-            yield _invalid(directive, f"`{name}` does not apply to a stream", "it for files only")
+            yield invalid_parameter(
+                directive, f"`{name}` does not apply to a stream", "it for files only"
+            )
         if not is_stream and name in _STREAM_ONLY:
-            yield _invalid(directive, f"`{name}` applies to streams only", "`IO=stream`")
+            yield invalid_parameter(directive, f"`{name}` applies to streams only", "`IO=stream`")
         if name == "format" and is_stream and format_ == "delta":
             expected = "`csv`, `jsonl` or `parquet`"
-            yield _invalid(directive, "A Delta table is not a stream of files", expected)
+            yield invalid_parameter(directive, "A Delta table is not a stream of files", expected)
         if name == "format" and channel != "file" and not is_stream:
-            yield _invalid(
+            yield invalid_parameter(
                 directive, f"`format` and `IO={channel}` exclude each other", "one of them"
             )
 

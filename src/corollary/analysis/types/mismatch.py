@@ -28,16 +28,23 @@ def column_mismatch(
 ) -> Diagnostic:
     """Report an argument whose column has another type."""
     column = f"column `{schema.columns[position]}` of `{schema.name}`"
+    return _misplaced("C0301", (term, known), column, expected, _declared(schema, position))
+
+
+def _misplaced(
+    code: str, typed: TypedTerm, where: str, expected: PartialType, related: Related = ()
+) -> Diagnostic:
+    term, known = typed
     if known.record is not None and expected.record is not None:
-        return _records(term, known, column, expected, _declared(schema, position))
+        return _records(term, known, where, expected, related)
     if known.kinds & expected.kinds:
-        return _scales(term, known, column, expected, _declared(schema, position))
+        return _scales(term, known, where, expected, related)
     return Diagnostic(
-        "C0301",
-        f"`{term_text(term)}` is {_type(known)}, but {column} is {_type(expected)}.",
+        code,
+        f"`{term_text(term)}` is {_type(known)}, but {where} is {_type(expected)}.",
         term.span,
         conversion_note(term, known.kinds, expected.kinds, expected.scale),
-        _origins((term, known)) + _declared(schema, position),
+        _origins(typed) + related,
     )
 
 
@@ -99,17 +106,7 @@ def field_mismatch(
     """Report a field of a record that is not of its type."""
     expected = PartialType.of(branch.types[at])
     where = f"field `{branch.fields[at]}` of `{record.name}`"
-    if known.record is not None and expected.record is not None:
-        return _records(term, known, where, expected, ())
-    if known.kinds & expected.kinds:
-        return _scales(term, known, where, expected, ())
-    return Diagnostic(
-        "C0318",
-        f"`{term_text(term)}` is {_type(known)}, but {where} is {_type(expected)}.",
-        term.span,
-        conversion_note(term, known.kinds, expected.kinds, expected.scale),
-        _origins((term, known)),
-    )
+    return _misplaced("C0318", (term, known), where, expected)
 
 
 def _records(

@@ -11,7 +11,7 @@ instance around it, and at last in the program. With `.override p`, the rules th
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from corollary.analysis import traverse
 from corollary.core import logic, program
@@ -92,26 +92,12 @@ class _Scope:
     instances: dict[str, Span] = field(default_factory=dict)
     components: dict[str, tuple[ComponentDefinition, _Arguments]] = field(default_factory=dict)
 
-    def relation(self, name: str) -> str:
-        """Return the full name of a relation."""
+    def full(self, kind: str, name: str) -> str:
+        """Return the full name of one of the `relations`, `types` or `branches`."""
         first = name.partition(".")[0]
-        if name in self.relations or (first != name and first in self.instances):
+        if name in getattr(self, kind) or (first != name and first in self.instances):
             return self.prefix + name
-        return name if self.parent is None else self.parent.relation(name)
-
-    def type(self, name: str) -> str:
-        """Return the full name of a type."""
-        first = name.partition(".")[0]
-        if name in self.types or (first != name and first in self.instances):
-            return self.prefix + name
-        return name if self.parent is None else self.parent.type(name)
-
-    def branch(self, name: str) -> str:
-        """Return the full name of a branch of an algebraic data type."""
-        first = name.partition(".")[0]
-        if name in self.branches or (first != name and first in self.instances):
-            return self.prefix + name
-        return name if self.parent is None else self.parent.branch(name)
+        return name if self.parent is None else self.parent.full(kind, name)
 
     def component(self, name: str) -> "tuple[ComponentDefinition, _Arguments, _Scope] | None":
         """Return a component, what stands for parameters around it, and where it is written."""
@@ -318,7 +304,7 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
         return item
 
     def atom(each: logic.Atom) -> logic.Atom:
-        return replace(each, relation=scope.relation(each.relation))
+        return replace(each, relation=scope.full("relations", each.relation))
 
     def branch(each: program.BranchDeclaration) -> program.BranchDeclaration:
         name = each.name if each.name == PLAIN_BRANCH else scope.prefix + each.name
@@ -327,9 +313,11 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
 
     def type_name(each: program.TypeName) -> program.TypeName:
         name, where = _resolve(each.name, layer.arguments, scope)
-        return replace(each, name=where.type(name))
+        return replace(each, name=where.full("types", name))
 
     def term(each: logic.Term) -> logic.Term:
+        if isinstance(each, logic.Functor) and each.name.startswith("$"):
+            return replace(each, name=f"${scope.full('branches', each.name[1:])}")
         if not isinstance(each, logic.Functor) or each.name != CAST:
             return each
         value, named = each.arguments
@@ -340,9 +328,7 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
     match item:
         case logic.Clause():
             other = None if item.dominating is None else atom(item.dominating)
-            made = replace(traverse.map_clause(item, term, atom), dominating=other)
-            clause: logic.Clause = _with_full_branches(made, scope)
-            return clause
+            return replace(traverse.map_clause(item, term, atom), dominating=other)
         case program.Declaration(columns=columns):
             typed = tuple(replace(each, type=type_name(each.type)) for each in columns)
             hints = tuple(each for each in item.hints if each != OVERRIDABLE)
@@ -355,21 +341,6 @@ def _rename(item: Item, layer: _Layer, scope: _Scope) -> Item:
                 branches=tuple(map(branch, item.branches)),
             )
         case program.FunctionalDependency() | program.Directive() | program.Reaction():
-            return replace(item, relation=scope.relation(item.relation))
+            return replace(item, relation=scope.full("relations", item.relation))
         case _:
             return item
-
-
-_PARTS = ("heads", "body", "arguments", "atom", "left", "right", "alternatives", "target")
-"""The fields of clauses, literals and terms that hold others."""
-
-
-def _with_full_branches(node: Any, scope: _Scope) -> Any:
-    """Return a clause, or a part of one, with the full names of branches."""
-    if isinstance(node, tuple):
-        return tuple(_with_full_branches(each, scope) for each in node)
-    parts = {name: getattr(node, name) for name in _PARTS if hasattr(node, name)}
-    made = {name: _with_full_branches(part, scope) for name, part in parts.items()}
-    if isinstance(node, logic.Functor) and node.name.startswith("$"):
-        made["name"] = f"${scope.branch(node.name[1:])}"
-    return replace(node, **made) if made else node

@@ -107,10 +107,9 @@ class DeclarationBuilder:
     def key(
         self, start: Lexeme, _: Lexeme, words: tuple[SpannedName, ...], end: Lexeme
     ) -> BracketedList:
-        return BracketedList(tuple(word.name for word in words), span_between(start.span, end.span))
+        return self.wide_domain(start, words, end)
 
-    def words(self, *words: SpannedName) -> tuple[SpannedName, ...]:
-        return words
+    words = names
 
     def plain_type(self, name: SpannedName) -> program.TypeName:
         return program.TypeName(name.name, span=name.span)
@@ -187,8 +186,7 @@ class DeclarationBuilder:
             ),
         )
 
-    def functor_parameters(self, *children: Lexeme | program.Column) -> BracketedList:
-        return bracketed_list(children)
+    functor_parameters = fields = columns
 
     def unnamed_parameter(self, type_name: program.TypeName) -> program.Column:
         return program.Column("", type_name, type_name.span)
@@ -205,9 +203,6 @@ class DeclarationBuilder:
     ) -> tuple[Item, ...]:
         span = span_between(start.span, branches[-1].span)
         return (program.TypeDeclaration(name.name, (), False, span, branches),)
-
-    def fields(self, *children: Lexeme | program.Column) -> BracketedList:
-        return bracketed_list(children)
 
     def branch(
         self, name: SpannedName, *children: Lexeme | program.Column

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from corollary.analysis.traverse import equations, replace_terms
+from corollary.analysis.traverse import equations, map_body, map_term
 from corollary.core import logic, program
 from corollary.core.graph import closure_of
 from corollary.frontends.datalog.parse_nodes import Item
@@ -204,27 +204,19 @@ class _Renaming:
 
     def term(self, term: logic.Term) -> logic.Term:
         """Return a term of the rule."""
-
-        def renamed(part: logic.Term, inside: tuple[logic.Term, ...]) -> logic.Term:
-            match part:
-                case logic.Variable(name=name):
-                    if name not in self._terms:
-                        self.has_own = True
-                        self._terms[name] = replace(part, name=f"{name}_inline{self._number}")
-                    return self._terms[name]
-                case logic.Functor():
-                    return replace(part, arguments=inside)
-                case logic.AggregateTerm(target=target, body=body):
-                    of = None if target is None else self.term(target)
-                    return replace(part, target=of, body=self.items(body))
-                case _:
-                    return part
-
-        return logic.fold_term(term, renamed)
+        return map_term(term, self._replacement)
 
     def items(self, items: Iterable[logic.BodyItem]) -> tuple[logic.BodyItem, ...]:
         """Return literals of the rule."""
-        return tuple(replace_terms(item, self.term) for item in items)
+        return map_body(items, self._replacement)
+
+    def _replacement(self, part: logic.Term) -> logic.Term:
+        if not isinstance(part, logic.Variable):
+            return part
+        if part.name not in self._terms:
+            self.has_own = True
+            self._terms[part.name] = replace(part, name=f"{part.name}_inline{self._number}")
+        return self._terms[part.name]
 
 
 def _negated(items: tuple[logic.BodyItem, ...]) -> logic.BodyItem:

@@ -73,12 +73,7 @@ class _Patterns:
     # --- bodies ---------------------------------------------------------------------------------
 
     def body(self, items: Sequence[logic.BodyItem], given: set[str]) -> tuple[logic.BodyItem, ...]:
-        """Return a conjunction without records.
-
-        Args:
-            items: the conjunction.
-            given: the variables that are bound around it.
-        """
+        """Return a conjunction without records."""
         outer, self.bound = self.bound, set(given)
         found: list[logic.BodyItem] = []
         equations: list[tuple[str, logic.Term, logic.Term]] = []
