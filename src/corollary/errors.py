@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from corollary.data_class import dataclass
-from corollary.source import Span
+from corollary.source import SourceFile, Span
 
 EXCERPT_MAX_CHARS = 160
 """Longer lines are clipped in an excerpt."""
@@ -62,6 +62,19 @@ class Diagnostic:
             **position,
             "note": self.note,
         }
+
+
+def sort_by_position(
+    findings: Iterable[Diagnostic], sources: Sequence[SourceFile]
+) -> list[Diagnostic]:
+    """Return findings in the order of the text, those without a position first."""
+    files = {source.name: number for number, source in enumerate(sources)}
+
+    def position(finding: Diagnostic) -> tuple[int, int, int]:
+        span = finding.span
+        return (files.get(span.file.name, 0), span.line, span.column) if span else (-1, 0, 0)
+
+    return sorted(findings, key=position)
 
 
 def render(diagnostic: Diagnostic) -> str:

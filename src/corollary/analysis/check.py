@@ -35,7 +35,7 @@ from corollary.core.logic import Clause
 from corollary.core.program import Declaration, NormalProgram, Program
 from corollary.core.types import Type
 from corollary.data_class import dataclass
-from corollary.errors import Diagnostic, InputError, Severity
+from corollary.errors import Diagnostic, InputError, Severity, sort_by_position
 
 PASSES: tuple[Callable[[ResolvedProgram], Iterable[Diagnostic]], ...] = (
     declarations,
@@ -137,7 +137,7 @@ def _examine(program: Program) -> tuple[ResolvedProgram, TypedProgram, tuple[Dia
         findings = known  # a term without a type is a consequence of the other errors
     findings = [_in_sql_words(finding, program) for finding in findings]
     findings += [found for source in program.sources for found in unknown_pragmas(source)]
-    return resolved, typed, _sort_by_position(without_allowed(findings), program)
+    return resolved, typed, tuple(sort_by_position(without_allowed(findings), program.sources))
 
 
 def _in_sql_words(finding: Diagnostic, program: Program) -> Diagnostic:
@@ -157,16 +157,6 @@ def _in_sql_words(finding: Diagnostic, program: Program) -> Diagnostic:
         spans[-1],
         "write it in another way, and report it: this is a defect of Corollary",
     )
-
-
-def _sort_by_position(findings: Iterable[Diagnostic], program: Program) -> tuple[Diagnostic, ...]:
-    files = {source.name: number for number, source in enumerate(program.sources)}
-
-    def position(finding: Diagnostic) -> tuple[int, int, int]:
-        span = finding.span
-        return (files.get(span.file.name, 0), span.line, span.column) if span else (-1, 0, 0)
-
-    return tuple(sorted(findings, key=position))
 
 
 def _signatures(resolved: ResolvedProgram, typed: TypedProgram) -> dict[str, RelationSignature]:

@@ -9,14 +9,7 @@ a group reads is known from lower relations alone (`part`, `uses`).
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from corollary.analysis.traverse import (
-    Item,
-    aggregates_in,
-    aggregates_of,
-    atom_uses,
-    bound_by_equations,
-    conjunctions,
-)
+from corollary.analysis import traverse
 from corollary.core import logic
 from corollary.core.graph import component_numbers
 from corollary.data_class import dataclass
@@ -56,7 +49,7 @@ class GroupedRecursion:
                 return any(
                     self.reads_groups(head, aggregate)
                     for term in (left, right)
-                    for aggregate in aggregates_in(term)
+                    for aggregate in traverse.aggregates_in(term)
                 )
             case _:
                 return False
@@ -79,7 +72,7 @@ def grouped_recursion(
     reads: dict[str, set[str]] = {}
     definitions = [(clause, head) for clause in clauses for head in clause.heads if not head.sign]
     for clause, head in definitions:
-        below = (use.atom.relation for use in atom_uses(clause))
+        below = (use.atom.relation for use in traverse.atom_uses(clause))
         reads.setdefault(head.relation, set()).update(below)
     component = component_numbers(reads)
     every = GroupedRecursion(
@@ -100,7 +93,7 @@ def grouped_recursion(
         if component[name] in grouped - refused
     }
     for clause, head in definitions:
-        for items in conjunctions(clause.body) if head.relation in keys else ():
+        for items in traverse.conjunctions(clause.body) if head.relation in keys else ():
             if any(every.is_recursive(head.relation, each.relation) for each in atoms_of(items)):
                 continue  # refused: it reads its stratum beside the aggregates, too
             made = _made_columns(head, items, every)
@@ -114,27 +107,27 @@ def grouped_recursion(
 
 def clause_aggregates(clause: logic.Clause, head: logic.Atom) -> Iterator[logic.AggregateTerm]:
     """Return the outermost aggregates of a clause with one of its heads."""
-    return aggregates_of((head, *clause.body))
+    return traverse.aggregates_of((head, *clause.body))
 
 
 def _has_nested(aggregate: logic.AggregateTerm, head: str, recursion: GroupedRecursion) -> bool:
     """Whether an aggregate has a recursive literal inside another aggregate."""
-    of_target = () if aggregate.target is None else aggregates_in(aggregate.target)
+    of_target = () if aggregate.target is None else traverse.aggregates_in(aggregate.target)
     return any(
         recursion.reads_groups(head, inner) or _has_nested(inner, head, recursion)
-        for inner in (*aggregates_of(aggregate.body), *of_target)
+        for inner in (*traverse.aggregates_of(aggregate.body), *of_target)
     )
 
 
 def _made_columns(
-    head: logic.Atom, items: tuple[Item, ...], recursion: GroupedRecursion
+    head: logic.Atom, items: tuple[traverse.Item, ...], recursion: GroupedRecursion
 ) -> set[int]:
     """Return the columns of a head that are not known before its recursive aggregates are."""
     bound = lower_variables(head.relation, items, recursion)
     return {
         column
         for column, term in enumerate(head.arguments)
-        if any(recursion.reads_groups(head.relation, each) for each in aggregates_in(term))
+        if any(recursion.reads_groups(head.relation, each) for each in traverse.aggregates_in(term))
         or not {variable.name for variable in logic.variables_of(term)} <= bound
     }
 
@@ -154,4 +147,4 @@ def lower_variables(
         for argument in atom.arguments
         if isinstance(argument, logic.Variable)
     }
-    return bound_by_equations(bound, lower)
+    return traverse.bound_by_equations(bound, lower)

@@ -23,6 +23,7 @@ request.
 
 from collections.abc import Callable, Iterator
 
+from corollary.core import plans
 from corollary.core.logic import Variable
 from corollary.core.pipeline import (
     AntiProbe,
@@ -33,45 +34,28 @@ from corollary.core.pipeline import (
     Reference,
     names_needed,
 )
-from corollary.core.plans import (
-    Accumulate,
-    CompareWindows,
-    Derive,
-    Judge,
-    Loop,
-    Overrun,
-    Plan,
-    RecordTrace,
-    Step,
-    StoreRelation,
-    When,
-    Within,
-    called_procedures,
-    references_read,
-    relations_written,
-    relations_written_by,
-    steps_of,
-)
 from corollary.core.states import State
 
 LATER_MAX_STEPS = 32
 """No more steps are looked at for one."""
 
-UpcomingPipeline = tuple[Derive, int]
+UpcomingPipeline = tuple[plans.Derive, int]
 """A pipeline: its step, and its number there."""
 
 
-def upcoming_pipelines(plan: Plan) -> dict[int, tuple[UpcomingPipeline, ...]]:
+def upcoming_pipelines(plan: plans.Plan) -> dict[int, tuple[UpcomingPipeline, ...]]:
     """Return the pipelines of later steps that a step may ask for, by the identity of the step."""
     return {
         id(step): tuple(_upcoming(step, steps[at + 1 :][:LATER_MAX_STEPS]))
         for steps in step_lists(plan)
         for at, step in enumerate(steps)
-        if isinstance(step, Derive | Accumulate)
+        if isinstance(step, plans.Derive | plans.Accumulate)
     }
 
 
-def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[Step, ...]]:
+def step_lists(
+    plan: plans.Plan, *, with_alternatives: bool = True
+) -> Iterator[tuple[plans.Step, ...]]:
     """Yield every list of steps of a plan that run one after the other.
 
     Args:
@@ -85,13 +69,15 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
         yield steps
         for step in steps:
             match step:
-                case Loop(steps=inner) | When(steps=inner):
+                case plans.Loop(steps=inner) | plans.When(steps=inner):
                     work.append(inner)
-                case Judge(steps=inner) | Overrun(steps=inner):
+                case plans.Judge(steps=inner) | plans.Overrun(steps=inner):
                     work.append(inner)
-                case Accumulate(steps=inner) | CompareWindows(steps=inner) if with_alternatives:
+                case plans.Accumulate(steps=inner) | plans.CompareWindows(steps=inner) if (
+                    with_alternatives
+                ):
                     work.append(inner)
-                case Within(steps=inner, otherwise=otherwise):
+                case plans.Within(steps=inner, otherwise=otherwise):
                     work.append(inner)
                     if with_alternatives and otherwise is not None:
                         work.append(otherwise)
@@ -99,14 +85,14 @@ def step_lists(plan: Plan, *, with_alternatives: bool = True) -> Iterator[tuple[
                     pass
 
 
-def _upcoming(step: Step, later: tuple[Step, ...]) -> Iterator[UpcomingPipeline]:
-    written = {*relations_written_by(step)}
+def _upcoming(step: plans.Step, later: tuple[plans.Step, ...]) -> Iterator[UpcomingPipeline]:
+    written = {*plans.relations_written_by(step)}
     for each in later:
-        if isinstance(each, Derive):
+        if isinstance(each, plans.Derive):
             for at, pipeline in enumerate(each.pipelines):
                 if leading_relation(pipeline) not in {None, *written}:
                     yield each, at
-        writes = relations_written_by(each)
+        writes = plans.relations_written_by(each)
         if not writes:  # it calls others
             return
         written.update(writes)
@@ -118,7 +104,7 @@ def leading_relation(pipeline: Pipeline) -> str | None:
     return first.source.relation if isinstance(first, Probe) else None
 
 
-def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
+def waiting_steps(plan: plans.Plan) -> tuple[frozenset[int], ...]:
     """Return for each step of the main procedure the later ones that wait for it.
 
     A step that writes what another one reads or writes comes before or after it, as in the list.
@@ -128,12 +114,14 @@ def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
     """By relation the last step that writes it."""
     readers: dict[str, set[int]] = {}
     """By relation the steps that read what that one wrote."""
-    is_traced = any(isinstance(step, RecordTrace) for step in steps_of(plan))
+    is_traced = any(isinstance(step, plans.RecordTrace) for step in plans.steps_of(plan))
     for at, step in enumerate(plan.procedures[plan.main]):
         part = part_of(plan, step)
-        reads = {each.relation for each in references_read(part)}
-        writes = {*relations_written(part)}
-        writes |= {each.source for each in steps_of(part) if isinstance(each, StoreRelation)}
+        reads = {each.relation for each in plans.references_read(part)}
+        writes = {*plans.relations_written(part)}
+        writes |= {
+            each.source for each in plans.steps_of(part) if isinstance(each, plans.StoreRelation)
+        }
         before = {written[name] for name in reads | writes if name in written}
         before = before.union(*(readers.pop(name, ()) for name in writes))
         if is_traced and at:  # the rows of a trace are in the order of the list
@@ -147,14 +135,14 @@ def waiting_steps(plan: Plan) -> tuple[frozenset[int], ...]:
     return tuple(map(frozenset, found))
 
 
-def part_of(plan: Plan, step: Step) -> Plan:
+def part_of(plan: plans.Plan, step: plans.Step) -> plans.Plan:
     """Return a plan with one step, and with the procedures that it calls."""
-    found = {plan.main: (step,), **called_procedures(plan, (step,))}
+    found = {plan.main: (step,), **plans.called_procedures(plan, (step,))}
     local = {name: names for name, names in plan.locals.items() if name in found}
-    return Plan(found, {}, main=plan.main, locals=local)
+    return plans.Plan(found, {}, main=plan.main, locals=local)
 
 
-def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
+def count_requests(plan: plans.Plan, is_remote: Callable[[Reference], bool]) -> int:
     """Return how many requests the steps of a plan make, if each runs once and within its budget.
 
     Args:
@@ -173,7 +161,7 @@ def count_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
     return most
 
 
-def _count_own_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> int:
+def _count_own_requests(plan: plans.Plan, is_remote: Callable[[Reference], bool]) -> int:
     """Return how many requests steps make that run one after the other."""
     upcoming = upcoming_pipelines(plan)
     total = 0
@@ -181,9 +169,9 @@ def _count_own_requests(plan: Plan, is_remote: Callable[[Reference], bool]) -> i
         asked: dict[int, int] = {}
         """By pipeline the depth down to which earlier steps have asked for it."""
         for step in steps:
-            if isinstance(step, Accumulate):
+            if isinstance(step, plans.Accumulate):
                 count = int(is_remote(Reference(step.relation, State.OLD)))
-            elif isinstance(step, Derive):
+            elif isinstance(step, plans.Derive):
                 depths = [
                     depth - asked.get(id(pipeline), 0)
                     for pipeline in step.pipelines

@@ -13,16 +13,8 @@ key of `late` is its second column.
 
 from collections.abc import Mapping
 
+from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import (
-    Keys,
-    Rule,
-    Variable,
-    Windowing,
-    determined_variables,
-    rules_by_head,
-    variable_names,
-)
 from corollary.core.once import once_per_program
 from corollary.core.program import NormalProgram
 
@@ -32,10 +24,10 @@ def relation_keys(program: NormalProgram) -> Mapping[str, tuple[int, ...]]:
     """Return the keys of those relations that have one with fewer columns than all."""
     deleted_from = {program.bases.get(each, each) for each in program.active.deleted_from}
     found = {name: key for name, key in program.keys.items() if name not in deleted_from}
-    rules = rules_by_head(program.rules)
-    windows: dict[str, Windowing] = {}
+    rules = logic.rules_by_head(program.rules)
+    windows: dict[str, logic.Windowing] = {}
     for each in program.aggregations:
-        if isinstance(each, Windowing):
+        if isinstance(each, logic.Windowing):
             windows[each.relation] = each
         else:
             found[each.relation] = each.keys
@@ -56,15 +48,15 @@ def relation_keys(program: NormalProgram) -> Mapping[str, tuple[int, ...]]:
     return found
 
 
-def _key_of_head(rule: Rule, keys: Keys) -> tuple[int, ...] | None:
+def _key_of_head(rule: logic.Rule, keys: logic.Keys) -> tuple[int, ...] | None:
     """Return columns that determine the head of a rule; None if that takes all of them."""
     if rule.is_lenient:
         return None
     slots = rule.head.slots
-    positions = {slot.name: at for at, slot in enumerate(slots) if isinstance(slot, Variable)}
-    needed, every = dict(positions), variable_names(rule.head)
+    positions = {slot.name: at for at, slot in enumerate(slots) if isinstance(slot, logic.Variable)}
+    needed, every = dict(positions), logic.variable_names(rule.head)
     for name in reversed(positions):
         rest = needed.keys() - {name}
-        if determined_variables(rule, rest, keys) >= every:
+        if logic.determined_variables(rule, rest, keys) >= every:
             del needed[name]
     return tuple(sorted(needed.values())) if len(needed) < len(slots) else None

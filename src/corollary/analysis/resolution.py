@@ -1,12 +1,12 @@
 """Name resolution: the relations, types and event predicates that every pass reads."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from corollary.analysis.scopes import rename_apart
 from corollary.analysis.traverse import AtomUse, atom_uses, map_clause
-from corollary.core.graph import strongly_connected_components
+from corollary.core.graph import reachable, strongly_connected_components
 from corollary.core.logic import Atom, Clause, Constant, Functor, Term, Variable, applies_functor
 from corollary.core.printer import print_type
 from corollary.core.program import (
@@ -253,16 +253,14 @@ def resolve_types(declared: tuple[TypeDeclaration, ...]) -> dict[str, Type]:
 
 def _definition(name: str, declared: Mapping[str, TypeDeclaration]) -> str:
     """Return the declarations of a type and of all types that it names."""
-    found: dict[str, str] = {}
-    pending = [name]
-    while pending:
-        each = pending.pop()
-        declaration = declared.get(each)
-        if declaration is not None and each not in found:
-            found[each] = print_type(declaration)
-            pending += [base.name for base in declaration.bases]
-            pending += [f.type.name for branch in declaration.branches for f in branch.fields]
-    return "\n".join(found[each] for each in sorted(found))
+
+    def named_by(each: str) -> Iterator[str]:
+        if each in declared:
+            yield from (base.name for base in declared[each].bases)
+            yield from (f.type.name for branch in declared[each].branches for f in branch.fields)
+
+    found = reachable([name], named_by)
+    return "\n".join(print_type(declared[each]) for each in sorted(found) if each in declared)
 
 
 def _primitive_types(

@@ -14,14 +14,8 @@ So all checks see it as a rule; `rewrite/subsumption.py` makes of it what is eva
 from collections.abc import Mapping
 from dataclasses import replace
 
+from corollary.analysis import traverse
 from corollary.analysis.scopes import rename_apart
-from corollary.analysis.traverse import (
-    AtomUse,
-    aggregates_of,
-    all_variables,
-    all_variables_in,
-    atom_uses,
-)
 from corollary.core.graph import strongly_connected_components
 from corollary.core.logic import (
     AggregateTerm,
@@ -75,7 +69,7 @@ def _as_rule(clause: Clause, declared: Mapping[str, Declaration]) -> Clause:
     if clause.dominating is None:
         return clause
     items = (*clause.heads, *clause.body, clause.dominating)
-    taken = {each.name for each in all_variables_in(items)}
+    taken = {each.name for each in traverse.all_variables_in(items)}
     fresh = (name for number in range(10**6) if (name := f"_{number}") not in taken)
 
     def named(atom: Atom) -> Atom:
@@ -115,7 +109,7 @@ class RecursiveAggregate:
 
 def recursive_aggregates(program: Program) -> list[RecursiveAggregate]:
     """Return the aggregates of a program that read the stratum of their own head."""
-    uses = [tuple(atom_uses(clause)) for clause in program.clauses]
+    uses = [tuple(traverse.atom_uses(clause)) for clause in program.clauses]
     if not any(use.is_aggregated for each in uses for use in each):
         return []
     component = _components(program, uses)
@@ -126,10 +120,10 @@ def recursive_aggregates(program: Program) -> list[RecursiveAggregate]:
         for head in clause.heads:
             if head.sign or head.state is not None:
                 continue
-            for term in aggregates_of((*clause.heads, *clause.body)):
+            for term in traverse.aggregates_of((*clause.heads, *clause.body)):
                 reads = tuple(
                     use.atom
-                    for use in atom_uses(Clause((), term.body))
+                    for use in traverse.atom_uses(Clause((), term.body))
                     if component.get(use.atom.relation, -1) == component.get(head.relation, -2)
                 )
                 if reads:
@@ -137,7 +131,7 @@ def recursive_aggregates(program: Program) -> list[RecursiveAggregate]:
     return found
 
 
-def _components(program: Program, uses: list[tuple[AtomUse, ...]]) -> dict[str, int]:
+def _components(program: Program, uses: list[tuple[traverse.AtomUse, ...]]) -> dict[str, int]:
     """Return the number of each relation's component; subsumption defines nothing."""
     graph: dict[str, set[str]] = {}
     for clause, read in zip(program.clauses, uses, strict=True):
@@ -201,9 +195,9 @@ def _unfold(
     assert term.target is not None
     positions = [at for at, each in enumerate(arguments) if each == result]
     others = [term, *(each for each in arguments if each != result)]
-    taken = {each.name for other in others for each in all_variables(other)}
-    outside = {each.name for each in all_variables_in(tuple(items))}
-    keys = {each.name for other in others[1:] for each in all_variables(other)}
+    taken = {each.name for other in others for each in traverse.all_variables(other)}
+    outside = {each.name for each in traverse.all_variables_in(tuple(items))}
+    keys = {each.name for other in others[1:] for each in traverse.all_variables(other)}
     # Keys that only the aggregate has are not bound by it: the check of safety refuses them.
     if len(positions) != 1 or result.name in taken | outside or not keys <= outside:
         return None

@@ -60,8 +60,10 @@ def equations(
 ) -> Iterator[tuple[logic.Term, logic.Term]]:
     """Yield the two sides of each equation, both ways round."""
     for item in items:
-        is_comparison = isinstance(item, logic.Comparison | logic.Condition)
-        if is_comparison and item.operator in logic.EQUATIONS:
+        if (
+            isinstance(item, logic.Comparison | logic.Condition)
+            and item.operator in logic.EQUATIONS
+        ):
             yield from ((item.left, item.right), (item.right, item.left))
 
 

@@ -7,21 +7,9 @@ from typing import Any
 from corollary.analysis.joint_probes import count_requests, step_lists
 from corollary.analysis.relevance import BOTH_SIGNS, NO_SIGNS, Signs
 from corollary.analysis.strata import Stratum, strata
+from corollary.core import plans
 from corollary.core.engine import Residency
 from corollary.core.pipeline import AntiProbe, Pipeline, Probe, Reference
-from corollary.core.plans import (
-    WORKING_SEPARATOR,
-    Accumulate,
-    Add,
-    CancelOut,
-    Derive,
-    Placement,
-    Plan,
-    Remove,
-    StoreRelation,
-    relations_written_by,
-    steps_of,
-)
 from corollary.core.program import NormalProgram
 from corollary.core.states import CHANGES, State
 from corollary.core.titles import show_titles
@@ -39,12 +27,12 @@ SIGN_PREFIXES = {State.ADDED: "+", State.REMOVED: "−"}
 DELTA_NAMES = {State.ADDED: "add", State.REMOVED: "rem"}
 
 REMOTE_PLACEMENTS: Mapping[str, str] = {
-    Placement.TASKS: "partitioned, in one Spark job",
-    Placement.ROUNDS: "what it reads does not fit into a worker; each round asks tasks",
+    plans.Placement.TASKS: "partitioned, in one Spark job",
+    plans.Placement.ROUNDS: "what it reads does not fit into a worker; each round asks tasks",
     "partitions": "tasks are asked for what a step looks up",
 }
 
-StoringStep = StoreRelation | Remove | Add | CancelOut | Accumulate
+StoringStep = plans.StoreRelation | plans.Remove | plans.Add | plans.CancelOut | plans.Accumulate
 """The steps that write what is stored."""
 
 
@@ -103,7 +91,7 @@ class Forecast:
     relevant: Signs
     strata: tuple[StratumForecast, ...]
     deltas: tuple[DeltaPipeline, ...]
-    plan: Plan
+    plan: plans.Plan
     is_guessed: bool
     program: NormalProgram
     places: Mapping[str, Residency]
@@ -190,16 +178,16 @@ def partition_probes(forecast: Forecast) -> Counter[str]:
     """Return how many steps of the plan ask for tuples of each relation in partitions."""
     is_partitioned = _is_partitioned(forecast)
     return Counter(
-        source.relation.partition(WORKING_SEPARATOR)[0]
+        source.relation.partition(plans.WORKING_SEPARATOR)[0]
         for steps in step_lists(forecast.plan, with_alternatives=False)
         for step in steps
-        if isinstance(step, Derive)
+        if isinstance(step, plans.Derive)
         for source in (*_sources(step), *step.without)
         if is_partitioned(source)
     )
 
 
-def _sources(step: Derive) -> Iterator[Reference]:
+def _sources(step: plans.Derive) -> Iterator[Reference]:
     for pipeline in step.pipelines:
         for stage in pipeline.stages:
             if isinstance(stage, Probe | AntiProbe):
@@ -209,11 +197,11 @@ def _sources(step: Derive) -> Iterator[Reference]:
 def _is_partitioned(forecast: Forecast) -> Callable[[Reference], bool]:
     """Return what says whether the tuples of a reference are in partitions."""
     inside = {name for name, each in forecast.places.items() if each.place == "partitions"}
-    steps = (each for each in steps_of(forecast.plan) if not isinstance(each, StoringStep))
-    here = {name for each in steps for name in relations_written_by(each)}
+    steps = (each for each in plans.steps_of(forecast.plan) if not isinstance(each, StoringStep))
+    here = {name for each in steps for name in plans.relations_written_by(each)}
     # The payload of a relation is where that is; what a plan works with is on the driver.
     return lambda source: (
-        source.relation.partition(WORKING_SEPARATOR)[0] in inside
+        source.relation.partition(plans.WORKING_SEPARATOR)[0] in inside
         and source.relation not in here
         and source.state not in CHANGES
     )

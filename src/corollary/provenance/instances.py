@@ -16,19 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from corollary.core import logic
 from corollary.core.arrow import single_array, to_python
 from corollary.core.arrow_buffers import fixed_values, index_array
-from corollary.core.logic import (
-    Condition,
-    Constant,
-    Literal,
-    Rule,
-    Slot,
-    Value,
-    Variable,
-    head_arguments,
-    variables_of,
-)
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
@@ -116,7 +106,7 @@ class RuleReader:
     """
 
     step: int
-    variables: tuple[Variable, ...]
+    variables: tuple[logic.Variable, ...]
     premises: tuple[tuple[str, Callable[[Row], Row]], ...]
     ranked: tuple[int | None, ...]
     least: tuple[tuple[int, int | None], ...]
@@ -161,7 +151,7 @@ class InstanceFinder:
             each.close()
         self._queries = {}
 
-    def variables(self, step: int) -> tuple[Variable, ...]:
+    def variables(self, step: int) -> tuple[logic.Variable, ...]:
         """Return the variables of a rule whose instances were found, in their order."""
         relation = self.steps.program.rules[step].head.relation
         return next(each for each in self._rules(relation) if each.step == step).variables
@@ -237,8 +227,8 @@ class InstanceFinder:
         held = membership_query(self.asked, relation)
         if not self._has_ranks(relation):
             return [held]
-        rank = Variable("•rank", NUMBER)
-        beside = Literal(rank_relation(draft, relation), (*held.wanted, rank))
+        rank = logic.Variable("•rank", NUMBER)
+        beside = logic.Literal(rank_relation(draft, relation), (*held.wanted, rank))
         return [held, RuleQuery(held.wanted, (self.asked.goal(beside),), (rank,))]
 
     def _query(self, reader: RuleReader, draft: Draft) -> RuleQuery:
@@ -249,28 +239,30 @@ class InstanceFinder:
         step = self.steps.steps[reader.step]
         rule = step.rule
         wanted, covers = self._covered_head(rule)
-        goals, ranks = [], list[Variable]()
+        goals, ranks = [], list[logic.Variable]()
         has_rank = dict(zip(step.premises, reader.ranked, strict=True))
         for at, literal in enumerate(rule.literals):
             if has_rank.get(at) is not None:
-                ranks.append(Variable(f"•rank{at}", NUMBER))
+                ranks.append(logic.Variable(f"•rank{at}", NUMBER))
                 beside = rank_relation(draft, literal.relation)
-                literal = Literal(beside, (*literal.slots, ranks[-1]))
+                literal = logic.Literal(beside, (*literal.slots, ranks[-1]))
             goals.append(self.asked.goal(literal))
         outputs = (*reader.variables, *ranks)
         conditions = (*rule.conditions, *covers)
         return RuleQuery(wanted, tuple(goals), outputs, conditions, rule.origin, rule.is_lenient)
 
-    def _covered_head(self, rule: Rule) -> tuple[tuple[Slot, ...], tuple[Condition, ...]]:
+    def _covered_head(
+        self, rule: logic.Rule
+    ) -> tuple[tuple[logic.Slot, ...], tuple[logic.Condition, ...]]:
         """Return a head with other variables for its values, and that it covers such a tuple."""
-        name, arguments = rule.head.relation, head_arguments(rule)
+        name, arguments = rule.head.relation, logic.head_arguments(rule)
         order = self.asked.program.subsumption.get(name)
         if order is None or not self._has_ranks(name):
             return arguments, ()
         types = self.asked.program.relations[name].types
         compared = {each.position for each in order.values}
         covered = tuple(
-            Variable(f"•covered{at}", types[at]) if at in compared else argument
+            logic.Variable(f"•covered{at}", types[at]) if at in compared else argument
             for at, argument in enumerate(arguments)
         )
         return covered, order.covers(arguments, covered)
@@ -300,21 +292,21 @@ class InstanceFinder:
             ranked.append(width if has_rank else None)
             width += has_rank
         premises: list[tuple[str, Callable[[Row], Row]]] = []
-        constants: list[Value] = []
+        constants: list[logic.Value] = []
         for literal in literals:
             places: list[int] = []
             for slot in literal.slots:
-                if isinstance(slot, Variable):
+                if isinstance(slot, logic.Variable):
                     places.append(columns[slot.name])
                 else:
-                    assert isinstance(slot, Constant)
+                    assert isinstance(slot, logic.Constant)
                     places.append(width + len(constants))
                     constants.append(slot.value)
             premises.append((literal.relation, _maker(places)))
         members = self.steps.stratum(step.rule.head.relation)
         return RuleReader(
             number,
-            tuple(Variable(name, type_) for name, type_ in types.items()),
+            tuple(logic.Variable(name, type_) for name, type_ in types.items()),
             tuple(premises),
             tuple(ranked),
             tuple(self._least(each.relation) for each in literals),
@@ -336,12 +328,12 @@ def _variable_types(step: ProofStep, relations: Mapping[str, Relation]) -> dict[
     found: dict[str, Type] = {}
     for literal in (*(each for each in rule.literals if not each.negated), rule.head):
         for slot, type_ in zip(literal.slots, relations[literal.relation].types, strict=True):
-            if isinstance(slot, Variable):
+            if isinstance(slot, logic.Variable):
                 known = found.setdefault(slot.name, type_)
                 found[slot.name] = known.with_null(known.nullable or type_.nullable)
     for condition in rule.conditions:
         for side in (condition.left, condition.right):
-            for variable in variables_of(side):
+            for variable in logic.variables_of(side):
                 if variable.name not in found:
                     assert variable.type is not None
                     found[variable.name] = variable.type.with_null(True)
@@ -359,7 +351,7 @@ def _maker(places: Sequence[int]) -> Callable[[Row], Row]:
     return get
 
 
-def _rank_of(value: Value) -> int:
+def _rank_of(value: logic.Value) -> int:
     """Return a rank that was read."""
     assert isinstance(value, int)
     return value

@@ -15,19 +15,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from corollary.core.logic import (
-    NO_RULE,
-    Condition,
-    Constant,
-    Literal,
-    Origin,
-    Rule,
-    Slot,
-    Value,
-    Variable,
-    Wildcard,
-    type_of,
-)
+from corollary.core import logic
 from corollary.core.once import once_per_program
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Step, working_relation
@@ -41,7 +29,7 @@ from corollary.provenance.limits import Allowance
 from corollary.provenance.nodes import Row
 from corollary.provenance.query_state import QueryState
 
-TUPLE_NUMBER = Variable("•number", NUMBER)
+TUPLE_NUMBER = logic.Variable("•number", NUMBER)
 """The number of a wanted tuple."""
 
 
@@ -58,21 +46,21 @@ class RuleQuery:
         is_lenient: whether an expression without a value is no error.
     """
 
-    wanted: tuple[Slot, ...]
+    wanted: tuple[logic.Slot, ...]
     goals: tuple[Goal, ...]
-    outputs: tuple[Variable, ...]
-    conditions: tuple[Condition, ...] = ()
-    origin: Origin = NO_RULE
+    outputs: tuple[logic.Variable, ...]
+    conditions: tuple[logic.Condition, ...] = ()
+    origin: logic.Origin = logic.NO_RULE
     is_lenient: bool = False
 
     @property
     def types(self) -> tuple[Type, ...]:
         """The types of an answer: the number of a tuple, and the outputs."""
-        return (NUMBER, *map(type_of, self.outputs))
+        return (NUMBER, *map(logic.type_of, self.outputs))
 
     def body(self, wanted: str) -> Body:
         """Return the body with its lead, the relation of wanted tuples."""
-        lead = Goal(Literal(wanted, (TUPLE_NUMBER, *self.wanted)), Reference(wanted))
+        lead = Goal(logic.Literal(wanted, (TUPLE_NUMBER, *self.wanted)), Reference(wanted))
         return Body(
             (TUPLE_NUMBER, *self.outputs),
             (lead, *self.goals),
@@ -184,8 +172,8 @@ def tuples_there(state: QueryState, relation: str, rows: Sequence[Row]) -> list[
 def membership_query(state: QueryState, relation: str) -> RuleQuery:
     """Return the query that finds out which of some tuples are there."""
     types = state.program.relations[relation].types
-    row = tuple(Variable(f"_{at}", type_) for at, type_ in enumerate(types))
-    return RuleQuery(row, (state.goal(Literal(relation, row)),), ())
+    row = tuple(logic.Variable(f"_{at}", type_) for at, type_ in enumerate(types))
+    return RuleQuery(row, (state.goal(logic.Literal(relation, row)),), ())
 
 
 def _working(name: str, types: tuple[Type, ...]) -> Relation:
@@ -202,12 +190,12 @@ def guards(program: NormalProgram) -> frozenset[str]:
 # --- rules and values ----------------------------------------------------------------------------
 
 
-def with_named_wildcards(rule: Rule, types: Callable[[str], Sequence[Type]]) -> Rule:
+def with_named_wildcards(rule: logic.Rule, types: Callable[[str], Sequence[Type]]) -> logic.Rule:
     """Return a rule with variables in place of `_` in positive literals."""
     literals = []
     for number, literal in enumerate(rule.literals):
         slots = tuple(
-            Variable(f"_{number}.{at}", type_) if isinstance(slot, Wildcard) else slot
+            logic.Variable(f"_{number}.{at}", type_) if isinstance(slot, logic.Wildcard) else slot
             for at, (slot, type_) in enumerate(
                 zip(literal.slots, types(literal.relation), strict=True)
             )
@@ -216,22 +204,22 @@ def with_named_wildcards(rule: Rule, types: Callable[[str], Sequence[Type]]) -> 
     return replace(rule, literals=tuple(literals))
 
 
-def match_head(head: Literal, row: Row) -> dict[str, Value]:
+def match_head(head: logic.Literal, row: Row) -> dict[str, logic.Value]:
     """Return the values of the head's variables, for a tuple that the head fits."""
     return {
         slot.name: value
         for slot, value in zip(head.slots, row, strict=True)
-        if isinstance(slot, Variable)
+        if isinstance(slot, logic.Variable)
     }
 
 
-def row_of(literal: Literal, values: Mapping[str, Value]) -> Row | None:
+def row_of(literal: logic.Literal, values: Mapping[str, logic.Value]) -> Row | None:
     """Return the tuple of a literal whose variables have values; None if some have none."""
-    row: list[Value] = []
+    row: list[logic.Value] = []
     for slot in literal.slots:
-        if isinstance(slot, Constant):
+        if isinstance(slot, logic.Constant):
             row.append(slot.value)
-        elif isinstance(slot, Variable) and slot.name in values:
+        elif isinstance(slot, logic.Variable) and slot.name in values:
             row.append(values[slot.name])
         else:
             return None

@@ -10,26 +10,17 @@ through rules that hand the number on.
 from collections import defaultdict
 from dataclasses import replace
 
-from corollary.core.logic import (
-    MIRRORED_OPERATORS,
-    Condition,
-    Constant,
-    Expression,
-    Literal,
-    Rule,
-    Variable,
-    Windowing,
-)
+from corollary.core import logic
 from corollary.rewrite.translation_unit import TranslationUnit
 
 
 def top_rows(unit: TranslationUnit) -> None:
     """Note the greatest number of a row that is asked for."""
-    if not any(isinstance(each, Windowing) for each in unit.aggregations):
+    if not any(isinstance(each, logic.Windowing) for each in unit.aggregations):
         return
     readers = _Readers(unit)
     unit.aggregations = [
-        replace(each, top=readers.top(each)) if isinstance(each, Windowing) else each
+        replace(each, top=readers.top(each)) if isinstance(each, logic.Windowing) else each
         for each in unit.aggregations
     ]
 
@@ -39,13 +30,13 @@ class _Readers:
 
     def __init__(self, unit: TranslationUnit) -> None:
         self._unit = unit
-        self._rules: dict[str, list[tuple[Rule, Literal]]] = defaultdict(list)
+        self._rules: dict[str, list[tuple[logic.Rule, logic.Literal]]] = defaultdict(list)
         for rule in unit.rules:
             for literal in rule.literals:
                 self._rules[literal.relation].append((rule, literal))
         self._bodies = {each.body for each in unit.aggregations}
 
-    def top(self, windowing: Windowing) -> tuple[int, int] | None:
+    def top(self, windowing: logic.Windowing) -> tuple[int, int] | None:
         """Return a function of a window, and the greatest of its values that is asked for."""
         first = self._unit.relations[windowing.relation].arity - len(windowing.functions)
         for at, function in enumerate(windowing.functions):
@@ -68,14 +59,14 @@ class _Readers:
         return max(known) if len(known) == len(found) else None
 
     def _most_in(
-        self, rule: Rule, literal: Literal, column: int, seen: tuple[str, ...]
+        self, rule: logic.Rule, literal: logic.Literal, column: int, seen: tuple[str, ...]
     ) -> int | None:
         slot = literal.slots[column]
         if literal.negated or rule.is_lenient:
             return None
-        if isinstance(slot, Constant):
+        if isinstance(slot, logic.Constant):
             return slot.value if isinstance(slot.value, int) else None
-        if not isinstance(slot, Variable):
+        if not isinstance(slot, logic.Variable):
             return None
         bounds = [
             bound for condition in rule.conditions if (bound := _bound(condition, slot)) is not None
@@ -87,13 +78,13 @@ class _Readers:
         return None
 
 
-def _bound(condition: Condition, variable: Variable) -> int | None:
+def _bound(condition: logic.Condition, variable: logic.Variable) -> int | None:
     """Return the greatest value of a variable for which a condition holds; None if it has none."""
     operator = condition.operator
-    one: Expression = condition.left
-    other: Expression = condition.right
-    if other == variable and operator in MIRRORED_OPERATORS:
-        one, other, operator = other, one, MIRRORED_OPERATORS[operator]
-    if one != variable or not isinstance(other, Constant) or not isinstance(other.value, int):
+    one: logic.Expression = condition.left
+    other: logic.Expression = condition.right
+    if other == variable and operator in logic.MIRRORED_OPERATORS:
+        one, other, operator = other, one, logic.MIRRORED_OPERATORS[operator]
+    if one != variable or not isinstance(other, logic.Constant) or not isinstance(other.value, int):
         return None
     return {"<=": other.value, "<": other.value - 1, "=": other.value}.get(operator)

@@ -12,16 +12,7 @@ from corollary.advisor.cost.relation_sizes import RelationSizes
 from corollary.advisor.model import candidates
 from corollary.advisor.model.scheme import Scheme
 from corollary.advisor.model.shapes import NodeShapes
-from corollary.core.logic import (
-    MIRRORED_OPERATORS,
-    BodyItem,
-    Comparison,
-    Constant,
-    Literal,
-    Term,
-    Value,
-    Variable,
-)
+from corollary.core import logic
 from corollary.core.statistics import UNMEASURED_ROWS, remaining_values, unmeasured_values
 
 FILTER_SELECTIVITY = 0.5
@@ -59,7 +50,7 @@ class Estimator:
         if found is None:
             parts = []
             for leaves in candidates.expand(node):
-                literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
+                literals = [leaf for leaf in leaves if isinstance(leaf, logic.Literal)]
                 head = candidates.variables_of(node)
                 parts.append(self._estimate_join(literals, head, _moved_comparisons(leaves)))
             rows = sum(each.result.rows for each in parts)
@@ -86,12 +77,12 @@ class Estimator:
         """Return the bytes of a row: each column is an average one of a relation that binds it."""
         found: dict[str, float] = {}
         for leaf in candidates.expand(node)[0]:
-            if isinstance(leaf, Literal) and leaf.slots:
+            if isinstance(leaf, logic.Literal) and leaf.slots:
                 each = self.sizes.row_bytes.get(leaf.relation, 8.0 * len(leaf.slots)) / len(
                     leaf.slots
                 )
                 for slot in leaf.slots:
-                    if isinstance(slot, Variable) and slot.name in node.variables:
+                    if isinstance(slot, logic.Variable) and slot.name in node.variables:
                         found.setdefault(slot.name, each)
         return sum(found.values()) + MEASURE_BYTES * len(node.measures or ()) or 1.0
 
@@ -99,7 +90,7 @@ class Estimator:
         """Return the work of maintaining a candidate, for one changed tuple of each relation."""
         found: dict[str, float] = {}
         for leaves in candidates.expand(node):
-            literals = [leaf for leaf in leaves if isinstance(leaf, Literal)]
+            literals = [leaf for leaf in leaves if isinstance(leaf, logic.Literal)]
             filters = _moved_comparisons(leaves)
             for at, literal in enumerate(literals):
                 # The changed tuple binds the variables of its literal; the rest is joined to it.
@@ -163,17 +154,17 @@ class Estimator:
     def _node(self, node: candidates.Node) -> Cardinality:
         if isinstance(node, candidates.Candidate):
             return self.estimate_candidate(node).result
-        assert isinstance(node, Literal)
+        assert isinstance(node, logic.Literal)
         base = self._relation(node.relation)
         fraction, distinct, frequencies = 1.0, dict[str, float](), dict[str, float]()
         for at, slot in enumerate(node.slots):
             values = base.distinct.get(f"{at}", unmeasured_values(base.rows))
-            if isinstance(slot, Constant):
+            if isinstance(slot, logic.Constant):
                 fraction *= self.sizes.constant_fraction(node.relation, at, slot.value, values)
-            elif isinstance(slot, Variable) and slot.name in distinct:
+            elif isinstance(slot, logic.Variable) and slot.name in distinct:
                 fraction /= max(values, distinct[slot.name])
                 distinct[slot.name] = min(values, distinct[slot.name])
-            elif isinstance(slot, Variable):
+            elif isinstance(slot, logic.Variable):
                 distinct[slot.name] = values
                 if f"{at}" in base.max_frequency:
                     frequencies[slot.name] = base.max_frequency[f"{at}"]
@@ -181,14 +172,16 @@ class Estimator:
         return _restrict(Cardinality(base.rows, distinct, frequencies, {}, count), fraction)
 
     def _counter(
-        self, literal: Literal, rows: float, fraction: float
+        self, literal: logic.Literal, rows: float, fraction: float
     ) -> Callable[[frozenset[str]], float | None] | None:
         """Return what counts the combinations of values of variables of a literal."""
         measure = self.sizes.count
         if measure is None or literal.relation not in self.sizes.rows:
             return None
         columns = {
-            slot.name: at for at, slot in enumerate(literal.slots) if isinstance(slot, Variable)
+            slot.name: at
+            for at, slot in enumerate(literal.slots)
+            if isinstance(slot, logic.Variable)
         }
 
         def count(names: frozenset[str]) -> float | None:
@@ -203,7 +196,7 @@ class Estimator:
         self,
         nodes: Sequence[candidates.Node],
         head: frozenset[str],
-        filters: Sequence[BodyItem] = (),
+        filters: Sequence[logic.BodyItem] = (),
         bound: frozenset[str] = frozenset(),
     ) -> JoinEstimate:
         """Estimate a join, in the best order, and its projection on the head."""
@@ -217,14 +210,14 @@ class Estimator:
         return JoinEstimate(_restrict(found.result, fraction), found.work)
 
     def _push(
-        self, item: BodyItem, nodes: Sequence[candidates.Node], inputs: list[Cardinality]
+        self, item: logic.BodyItem, nodes: Sequence[candidates.Node], inputs: list[Cardinality]
     ) -> bool:
         """Restrict the inputs with the variable that an item compares with a constant."""
         match item:
-            case Comparison(operator, Variable(name=name), Constant(value=value)):
+            case logic.Comparison(operator, logic.Variable(name=name), logic.Constant(value=value)):
                 pass
-            case Comparison(operator, Constant(value=value), Variable(name=name)):
-                operator = MIRRORED_OPERATORS.get(operator, operator)
+            case logic.Comparison(operator, logic.Constant(value=value), logic.Variable(name=name)):
+                operator = logic.MIRRORED_OPERATORS.get(operator, operator)
             case _:
                 return False
         is_done = False
@@ -239,7 +232,7 @@ class Estimator:
         return is_done
 
     def _compared_fraction(
-        self, operator: str, node: candidates.Node, name: str, value: Value, of: Cardinality
+        self, operator: str, node: candidates.Node, name: str, value: logic.Value, of: Cardinality
     ) -> float | None:
         """Return the fraction of the rows of a node in which a variable compares with a value."""
         literal, at = _column_of(node, name)
@@ -249,7 +242,7 @@ class Estimator:
             if literal is not None:
                 equal = self.sizes.constant_fraction(literal.relation, at, value, distinct)
             return equal if operator == "=" else 1.0 - equal
-        if operator not in MIRRORED_OPERATORS:
+        if operator not in logic.MIRRORED_OPERATORS:
             return None
         if literal is None:
             return FILTER_SELECTIVITY
@@ -260,9 +253,9 @@ class Estimator:
             return FILTER_SELECTIVITY
         return below if operator in ("<", "<=") else 1.0 - below
 
-    def _fraction(self, item: BodyItem, inputs: Sequence[Cardinality]) -> float:
+    def _fraction(self, item: logic.BodyItem, inputs: Sequence[Cardinality]) -> float:
         """Return the fraction of rows that is assumed to pass a filter on the whole body."""
-        if not isinstance(item, Comparison) or item.operator not in ("=", "!="):
+        if not isinstance(item, logic.Comparison) or item.operator not in ("=", "!="):
             return FILTER_SELECTIVITY
         values = [_values_of(each, inputs) for each in (item.left, item.right)]
         known = [each for each in values if each is not None]
@@ -273,7 +266,7 @@ class Estimator:
         return 1.0 / max(1.0, *known)
 
 
-def _moved_comparisons(leaves: Iterable[candidates.Node]) -> list[BodyItem]:
+def _moved_comparisons(leaves: Iterable[candidates.Node]) -> list[logic.BodyItem]:
     """Return the comparisons among some leaves."""
     return [each.item for each in leaves if isinstance(each, candidates.MovableComparison)]
 
@@ -302,23 +295,23 @@ def _restrict(of: Cardinality, fraction: float, name: str | None = None) -> Card
     return replace(of, rows=rows, distinct=distinct, domain=domain)
 
 
-def _column_of(node: candidates.Node, name: str) -> tuple[Literal | None, int]:
+def _column_of(node: candidates.Node, name: str) -> tuple[logic.Literal | None, int]:
     """Return the literal in a node that binds a variable, and the column."""
     for leaf in candidates.expand(node)[0]:
-        if isinstance(leaf, Literal):
+        if isinstance(leaf, logic.Literal):
             for at, slot in enumerate(leaf.slots):
-                if isinstance(slot, Variable) and slot.name == name:
+                if isinstance(slot, logic.Variable) and slot.name == name:
                     return leaf, at
     return None, 0
 
 
-def _values_of(term: Term, inputs: Sequence[Cardinality]) -> float | None:
+def _values_of(term: logic.Term, inputs: Sequence[Cardinality]) -> float | None:
     """Return the number of values of a term; None for a variable that nothing has bound."""
     match term:
-        case Variable(name=name):
+        case logic.Variable(name=name):
             found = [each.distinct[name] for each in inputs if name in each.distinct]
             return min(found) if found else None
-        case Constant():
+        case logic.Constant():
             return 1.0
         case _:
             return 2.0
@@ -327,6 +320,6 @@ def _values_of(term: Term, inputs: Sequence[Cardinality]) -> float | None:
 def _column(clause: candidates.SchemeClause, at: int, part: JoinEstimate) -> float:
     """Return the number of values of a column of the head."""
     argument = clause.head.arguments[at]
-    if isinstance(argument, Variable):
+    if isinstance(argument, logic.Variable):
         return part.result.distinct.get(argument.name, part.result.rows)
-    return 1.0 if isinstance(argument, Constant) else part.result.rows
+    return 1.0 if isinstance(argument, logic.Constant) else part.result.rows

@@ -20,14 +20,7 @@ that the query leaves out.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from corollary.advisor.model.candidates import (
-    Measure,
-    PinReason,
-    SchemeClause,
-    output_variables,
-    substitute,
-    term_variables,
-)
+from corollary.advisor.model import candidates
 from corollary.advisor.model.clause_reader import Types, has_null_join, read_conjunction
 from corollary.advisor.model.scheme import (
     AggregateBlock,
@@ -56,7 +49,7 @@ class AggregationReader:
     """
 
     written: Mapping[str, Sequence[tuple[logic.Clause, logic.Clause]]]
-    clauses: Mapping[str, tuple[SchemeClause, ...]]
+    clauses: Mapping[str, tuple[candidates.SchemeClause, ...]]
     relations: Mapping[str, SchemeRelation]
     component: Mapping[str, int]
     types: Types
@@ -76,18 +69,20 @@ class AggregationReader:
                 yield name, found
 
     def _read_clause(
-        self, pair: tuple[logic.Clause, logic.Clause], written: SchemeClause
+        self, pair: tuple[logic.Clause, logic.Clause], written: candidates.SchemeClause
     ) -> AggregatingClause:
         clause, typed = pair
         untouched = AggregatingClause(written, replace(written, literals=(), pinned=()))
-        is_recursive = any(each.reason == PinReason.RECURSIVE for each in written.pinned)
+        is_recursive = any(each.reason == candidates.PinReason.RECURSIVE for each in written.pinned)
         (items,) = conjunctions(clause.body)
-        written_names = {each.name for each in term_variables((clause.heads, items))}
+        written_names = {each.name for each in candidates.term_variables((clause.heads, items))}
         outer_names = frozenset(_outside(clause, items))
         blocks, keys, taken = list[AggregateBlock](), set[str](), set(written_names)
         terms = [aggregates_of((*each.heads, *each.body)) for each in (clause, typed)]
         for term, typed_term in zip(*terms, strict=True):
-            names = {each.name for each in term_variables((term.body, term.target or ()))}
+            names = {
+                each.name for each in candidates.term_variables((term.body, term.target or ()))
+            }
             keys |= names & outer_names
             inner_names = set(written_names)
             block = self._block(term, typed_term, clause, outer_names, inner_names)
@@ -98,7 +93,7 @@ class AggregationReader:
         outer = self._conjunction(written.head, expanded, clause)
         if is_recursive or outer is None:
             return untouched
-        if not keys <= output_variables(outer.literals):
+        if not keys <= candidates.output_variables(outer.literals):
             return untouched  # the witness of a minimum, or a variable that an equation binds
         return AggregatingClause(written, outer, tuple(blocks))
 
@@ -118,8 +113,8 @@ class AggregationReader:
             return None
         fixed = outer | _repeated_variables(found[0])
         items, values = self._expand(found[0], fixed, taken, is_set=False)
-        computed = None if term.target is None else substitute(term.target, values)
-        names = frozenset(each.name for each in term_variables(items)) & outer
+        computed = None if term.target is None else candidates.substitute(term.target, values)
+        names = frozenset(each.name for each in candidates.term_variables(items)) & outer
         keys = [name for name in sorted(names) if name not in _head_names(clause)]
         arguments = [
             each if isinstance(each, logic.Variable) and each.name in names else logic.Wildcard()
@@ -131,17 +126,17 @@ class AggregationReader:
             return None
         if any(each.literal is not None for each in inner.pinned):
             return None
-        if not frozenset(each.name for each in term_variables(computed)) <= output_variables(
-            inner.literals
-        ):
+        if not frozenset(
+            each.name for each in candidates.term_variables(computed)
+        ) <= candidates.output_variables(inner.literals):
             return None
         assert typed.type is not None
-        measure = Measure(term.operator, computed, typed.type)
+        measure = candidates.Measure(term.operator, computed, typed.type)
         return AggregateBlock(term, replace(inner, measure=measure))
 
     def _conjunction(
         self, head: logic.Atom, items: tuple[logic.BodyItem, ...], clause: logic.Clause
-    ) -> SchemeClause | None:
+    ) -> candidates.SchemeClause | None:
         """Return a conjunction as the advisor reads it; None if nulls may meet in it."""
         (conjunction,) = conjunctions(items)
         found = read_conjunction(head, conjunction, self.component, self.types)
@@ -197,7 +192,7 @@ class AggregationReader:
             return None
         if has_null_join(clause, self.types):
             return None
-        bound = output_variables(clause.literals)
+        bound = candidates.output_variables(clause.literals)
         if not clause.significant <= bound or len(rules[0][0].heads) > 1:
             return None
         if is_set:
@@ -207,7 +202,7 @@ class AggregationReader:
         return rules[0][0] if is_lossless else None
 
 
-def _plain(clause: SchemeClause) -> AggregatingClause:
+def _plain(clause: candidates.SchemeClause) -> AggregatingClause:
     return AggregatingClause(clause, clause)
 
 
@@ -233,14 +228,14 @@ def _body_for(
             expressions[actual.name] = formal
         elif not isinstance(actual, logic.Wildcard):
             return None
-    for variable in term_variables((rule.heads, rule.body)):
+    for variable in candidates.term_variables((rule.heads, rule.body)):
         if variable.name not in by:
             name = unused_name(variable.name, taken)
             taken.add(name)
             by[variable.name] = logic.Variable(name)
-    values.update((name, substitute(term, by)) for name, term in expressions.items())
+    values.update((name, candidates.substitute(term, by)) for name, term in expressions.items())
     (items,) = conjunctions(rule.body)
-    return list(substitute(items, by))
+    return list(candidates.substitute(items, by))
 
 
 def _outside(clause: logic.Clause, items: Iterable[logic.BodyItem]) -> Iterator[str]:
@@ -258,7 +253,7 @@ def _head_names(clause: logic.Clause) -> frozenset[str]:
 
 def _repeated_variables(items: tuple[logic.BodyItem, ...]) -> frozenset[str]:
     """Return the variables of a body that occur twice in it: they may not be an expression."""
-    names = [each.name for each in term_variables(items)]
+    names = [each.name for each in candidates.term_variables(items)]
     return frozenset(name for name in names if names.count(name) > 1)
 
 

@@ -27,7 +27,7 @@ from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.traverse import equations
 from corollary.core import logic
 from corollary.core.functors.catalog import is_expanding
-from corollary.core.graph import shortest_path, strongly_connected_components
+from corollary.core.graph import reachable, shortest_path, strongly_connected_components
 from corollary.errors import Diagnostic, Severity
 from corollary.source import Span
 
@@ -184,17 +184,13 @@ def _change_text(change: ChangePattern) -> str:
 
 def _invents_values(resolved: ResolvedProgram, number: int) -> bool:
     """Whether a trigger, or an event predicate that it reads, computes what is inserted."""
-    work, seen = [number], {number}
-    while work:
-        current = work.pop()
-        if _computes(resolved.clauses[current]):
-            return True
-        for use in resolved.uses[current]:
+
+    def read_by(clause: int) -> Iterator[int]:
+        for use in resolved.uses[clause]:
             if use.atom.relation in resolved.events:
-                new = set(resolved.definitions.get(use.atom.relation, ())) - seen
-                work += new
-                seen |= new
-    return False
+                yield from resolved.definitions.get(use.atom.relation, ())
+
+    return any(_computes(resolved.clauses[each]) for each in reachable([number], read_by))
 
 
 def _computes(clause: logic.Clause) -> bool:

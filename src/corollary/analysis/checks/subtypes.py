@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from corollary.analysis.phrases import related_spans
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.analysis.scopes import written_name
+from corollary.core.graph import reachable
 from corollary.core.logic import Atom, Variable
 from corollary.core.program import Column, Program
 from corollary.errors import Diagnostic, Severity
@@ -43,7 +44,6 @@ def _columns(resolved: ResolvedProgram, atom: Atom) -> Iterator[tuple[Variable, 
 
 def _ancestors(program: Program) -> Mapping[str, set[str]]:
     """Return, for each type, the types that contain it: its bases, and unions it is part of."""
-    above: dict[str, set[str]] = {}
     direct: dict[str, set[str]] = {}
     for declaration in program.types:
         for base in declaration.bases:
@@ -51,15 +51,10 @@ def _ancestors(program: Program) -> Mapping[str, set[str]]:
                 direct.setdefault(declaration.name, set()).add(base.name)
             if not declaration.is_subtype:
                 direct.setdefault(base.name, set()).add(declaration.name)
-    for name in direct:
-        found: set[str] = set()
-        pending = [name]
-        while pending:
-            new = direct.get(pending.pop(), set()) - found
-            found |= new
-            pending += new
-        above[name] = found
-    return above
+    return {
+        name: set(reachable(below, lambda each: direct.get(each, ())))
+        for name, below in direct.items()
+    }
 
 
 def _warning(

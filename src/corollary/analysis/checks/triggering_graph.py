@@ -20,8 +20,8 @@ from dataclasses import field, replace
 
 from corollary.analysis.checks import patterns
 from corollary.analysis.resolution import ResolvedProgram, is_active
-from corollary.analysis.traverse import Item, aggregates_in
-from corollary.core.logic import Atom, Clause, Negation, literals_of, terms_of
+from corollary.analysis.traverse import Item, atom_uses
+from corollary.core.logic import Atom, Clause, Negation
 from corollary.data_class import dataclass
 
 _PATTERNS_MAX = 32
@@ -295,11 +295,5 @@ def _sign(resolved: ResolvedProgram, change: ChangePattern, item: Item) -> str |
 
 
 def _atoms_in_aggregates(item: Item) -> Iterator[Atom]:
-    """Yield the atoms inside the aggregates of an item, at any depth."""
-    for term in terms_of(item):
-        for aggregate in aggregates_in(term):
-            for inner in literals_of(aggregate.body):
-                atom = inner.atom if isinstance(inner, Negation) else inner
-                if isinstance(atom, Atom):
-                    yield atom
-                yield from _atoms_in_aggregates(inner)
+    """Return the atoms inside the aggregates of an item, at any depth."""
+    return (use.atom for use in atom_uses(Clause((), (item,))) if use.is_aggregated)

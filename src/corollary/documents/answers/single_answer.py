@@ -29,17 +29,8 @@ from dataclasses import replace
 from itertools import islice
 
 from corollary.data_class import dataclass
-from corollary.documents.answers import assumptions
+from corollary.documents.answers import assumptions, matching
 from corollary.documents.answers.canonical import fresh_labels
-from corollary.documents.answers.matching import (
-    answer_of,
-    call_results,
-    call_results_from,
-    match_new,
-    match_tables,
-    nodes_in,
-    passes_test,
-)
 from corollary.documents.answers.question import Question
 from corollary.documents.answers.search_limits import SearchLimits
 from corollary.documents.answers.unknown import (
@@ -125,7 +116,7 @@ def possible_answers(
     def results(node: Node, name: str) -> Tuples:
         return brought[name].get(node.number, NO_ROWS) if name in brought else NO_ROWS
 
-    tables = match_tables(question.nodes, shape, results, algebra=algebra, budget=budget)
+    tables = matching.match_tables(question.nodes, shape, results, algebra=algebra, budget=budget)
     found = set(question.sure_rows)
     encoded = [*map(encode_label, labels)]
     for root in shape.roots:
@@ -133,7 +124,7 @@ def possible_answers(
         if root.conditions:
             rows = frozenset(row for row in rows if assumptions.may_hold(root, row, budget))
         for row in assumptions.plain_rows(rows, encoded):
-            found.add(answer_of(root, dict(zip(root.node.columns, row, strict=True))))
+            found.add(matching.answer_of(root, dict(zip(root.node.columns, row, strict=True))))
     return frozenset(found)
 
 
@@ -168,8 +159,8 @@ def _nodes_in_reach(question: Question, function: str) -> list[Node]:
         deep: dict[int, Node] = {}
         for number in reversed(above):
             if number != call:
-                here = [each for each in here if passes_test(each, tree, number)]
-                branches = [each for node in here for each in nodes_in(node.group)]
+                here = [each for each in here if matching.passes_test(each, tree, number)]
+                branches = [each for node in here for each in matching.nodes_in(node.group)]
                 deep |= {each.number: each for each in branches if each.axis is Axis.DESCENDANT}
                 near = {each.number: each for each in branches if each.axis is Axis.CHILD}
                 here = [*(near | deep).values()]
@@ -203,10 +194,10 @@ def _brought(
 def _stream_results(node: Node, roots: frozenset[str] | None) -> Tuples:
     """Return what trees bring for a query node, if their roots have one of some labels."""
     if roots is None:
-        return call_results(node)
+        return matching.call_results(node)
     if node.axis is Axis.DESCENDANT:
-        return call_results(node) if roots else NO_ROWS
-    return call_results_from(node, roots)
+        return matching.call_results(node) if roots else NO_ROWS
+    return matching.call_results_from(node, roots)
 
 
 def _single_results(
@@ -216,17 +207,17 @@ def _single_results(
     if roots is not None and not roots:
         return NO_ROWS
     if node.axis is Axis.DESCENDANT or (node.label is None and node.carried is None):
-        return assumptions.lift(call_results(node))
+        return assumptions.lift(matching.call_results(node))
     if node.label is not None:
         if roots is not None and node.label not in roots:
             return NO_ROWS
         assumption = assumptions.assume(name, encode_label(node.label))
-        return assumptions.lift(call_results(node), assumption)
+        return assumptions.lift(matching.call_results(node), assumption)
     allowed = UNKNOWN if roots is None else encode_one_of(map(encode_label, roots))
     row = node.own_row(assumptions.root_label(name), UNKNOWN)
     rows = frozenset({(*row, assumptions.assume(name, allowed))})
 
     def below(each: Node) -> Tuples:
-        return assumptions.lift(call_results(each))
+        return assumptions.lift(matching.call_results(each))
 
-    return match_new(node, rows, below, algebra)
+    return matching.match_new(node, rows, below, algebra)

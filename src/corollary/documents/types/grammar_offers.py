@@ -18,16 +18,8 @@ from collections.abc import Set as AbstractSet
 from itertools import product
 
 from corollary.documents.answers.unknown import UNKNOWN, Tuples, encode_label, encode_one_of
+from corollary.documents.queries import shape
 from corollary.documents.queries.pattern import Axis
-from corollary.documents.queries.shape import (
-    ConjunctivePattern,
-    Node,
-    classes_in,
-    expand_alternatives,
-    fixed_labels_in,
-    labels_in,
-    with_labels,
-)
 from corollary.documents.types.function_types import Grammar, labels_of
 from corollary.documents.types.satisfiability import Demand, Satisfiability
 from corollary.engines.budget import WorkBudget
@@ -36,11 +28,13 @@ Assignment = Mapping[str, str]
 """Labels of classes."""
 
 
-def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: WorkBudget) -> Tuples:
+def stream_rows(
+    grammar: Grammar, node: shape.Node, labels: Sequence[str], budget: WorkBudget
+) -> Tuples:
     """Return the rows of a query node that the trees of a grammar can bring, each by itself."""
     found: set[tuple[str, ...]] = set()
     sat = Satisfiability(grammar, budget)
-    for pattern in expand_alternatives(node):
+    for pattern in shape.expand_alternatives(node):
         choices = _DemandChoices(grammar, sat, _demands(pattern), budget)
         for choice in choices:
             if choices.met(choice):
@@ -51,14 +45,14 @@ def stream_rows(grammar: Grammar, node: Node, labels: Sequence[str], budget: Wor
 
 
 def single_offers(
-    grammar: Grammar, nodes: Iterable[Node], labels: Sequence[str], budget: WorkBudget
+    grammar: Grammar, nodes: Iterable[shape.Node], labels: Sequence[str], budget: WorkBudget
 ) -> Iterator[dict[int, Tuples]]:
     """Yield the largest sets of rows that one tree of a grammar brings together, by query node."""
     sat = Satisfiability(grammar, budget)
     demands = [
         each
         for node in nodes
-        for pattern in expand_alternatives(node)
+        for pattern in shape.expand_alternatives(node)
         for each in _demands(pattern)
     ]
     choices = _DemandChoices(grammar, sat, demands, budget)
@@ -80,13 +74,13 @@ def single_offers(
             break
 
 
-def _demands(pattern: ConjunctivePattern) -> list[Demand]:
+def _demands(pattern: shape.ConjunctivePattern) -> list[Demand]:
     is_deep = pattern.node.axis is Axis.DESCENDANT
     return [(pattern, False), (pattern, True)] if is_deep else [(pattern, False)]
 
 
-def _row(pattern: ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
-    known = {name: encode_label(label) for name, label in fixed_labels_in(pattern)}
+def _row(pattern: shape.ConjunctivePattern, symbols: Mapping[str, str]) -> tuple[str, ...]:
+    known = {name: encode_label(label) for name, label in shape.fixed_labels_in(pattern)}
     return tuple(known.get(name, symbols.get(name, UNKNOWN)) for name in pattern.node.columns)
 
 
@@ -181,16 +175,16 @@ class _DemandChoices(LabelChoices):
         self, grammar: Grammar, sat: Satisfiability, demands: list[Demand], budget: WorkBudget
     ) -> None:
         self._sat = sat
-        self._demands = [(each, frozenset(classes_in(each[0]))) for each in demands]
+        self._demands = [(each, frozenset(shape.classes_in(each[0]))) for each in demands]
         names = sorted(frozenset[str]().union(*(classes for _, classes in self._demands)))
-        mentioned = labels_of(grammar).union(*(labels_in(pattern) for pattern, _ in demands))
+        mentioned = labels_of(grammar).union(*(shape.labels_in(pattern) for pattern, _ in demands))
         super().__init__(names, mentioned, budget, self._can_be)
 
-    def met(self, choice: Assignment) -> dict[Demand, ConjunctivePattern]:
+    def met(self, choice: Assignment) -> dict[Demand, shape.ConjunctivePattern]:
         """Return the demands that one tree can meet, each by itself; their labels are chosen."""
         found = {}
         for (pattern, is_deep), classes in self._demands:
-            chosen = with_labels(pattern, choice) if classes <= choice.keys() else None
+            chosen = shape.with_labels(pattern, choice) if classes <= choice.keys() else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 found[chosen, is_deep] = pattern
         return found
@@ -198,7 +192,7 @@ class _DemandChoices(LabelChoices):
     def _can_be(self, name: str, label: str) -> bool:
         """Whether a tree meets one of the demands with a class if it has a label."""
         for (pattern, is_deep), classes in self._demands:
-            chosen = with_labels(pattern, {name: label}) if name in classes else None
+            chosen = shape.with_labels(pattern, {name: label}) if name in classes else None
             if chosen is not None and self._sat.meets([(chosen, is_deep)]):
                 return True
         return False

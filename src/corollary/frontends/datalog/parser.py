@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from corollary.core import logic, program
 from corollary.core.engine import check_deadline
 from corollary.core.syntax import PRECEDENCE
-from corollary.errors import Diagnostic, InputError, Severity
+from corollary.errors import Diagnostic, InputError, Severity, sort_by_position
 from corollary.frontends.datalog import syntax_errors
 from corollary.frontends.datalog.components import expand_components
 from corollary.frontends.datalog.grammar import Parser, UnexpectedLexemeError
@@ -57,7 +57,7 @@ def parse(source: SourceFile, include: Include | None = None) -> program.Program
     expanded = preprocessor.run(source)
     items = [] if diagnostics else list(_items(tokenise(expanded, diagnostics), diagnostics))
     if diagnostics:
-        raise InputError(_sort_by_position(diagnostics, preprocessor.sources))
+        raise InputError(sort_by_position(diagnostics, preprocessor.sources))
     items = inline_rules(expand_components(items, lambda lexemes: list(_items(lexemes, []))))
     return program.Program(
         tuple(item for item in items if isinstance(item, program.TypeDeclaration)),
@@ -143,9 +143,9 @@ def _parse_single(text: str, start: str, name: str) -> object:
         if position < len(lexemes):
             raise _StopError(syntax_errors.diagnose_lexeme(lexemes, position, {"$END"}), position)
     except InputError as error:
-        raise InputError(_sort_by_position([*diagnostics, *error.diagnostics], [source])) from None
+        raise InputError(sort_by_position([*diagnostics, *error.diagnostics], [source])) from None
     except _StopError as stop:
-        raise InputError(_sort_by_position([*diagnostics, stop.diagnostic], [source])) from None
+        raise InputError(sort_by_position([*diagnostics, stop.diagnostic], [source])) from None
     if diagnostics:
         raise InputError(diagnostics)
     return item
@@ -301,16 +301,6 @@ def _skip_block(lexemes: Sequence[Lexeme], first: int) -> int:
         if lexeme.type == "RBRACE" and depth <= 0:
             return index + 1
     return first + 1
-
-
-def _sort_by_position(diagnostics: list[Diagnostic], sources: list[SourceFile]) -> list[Diagnostic]:
-    ranks = {source.name: rank for rank, source in enumerate(sources)}
-
-    def position(diagnostic: Diagnostic) -> tuple[int, int, int]:
-        span = diagnostic.span
-        return (0, 0, 0) if span is None else (ranks.get(span.file.name, 0), span.line, span.column)
-
-    return sorted(diagnostics, key=position)
 
 
 # --- nesting -----------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
 from corollary.engines.budget import WorkLimitError
 from corollary.errors import InputError, LimitError
+from corollary.provenance import rule_query
 from corollary.provenance.absences.nearest import NearInstance, nearest_instances
 from corollary.provenance.absences.rule_parts import (
     Component,
@@ -49,13 +50,6 @@ from corollary.provenance.nodes import (
     Row,
 )
 from corollary.provenance.query_state import QueryState
-from corollary.provenance.rule_query import (
-    match_head,
-    row_of,
-    run_queries,
-    tuples_there,
-    with_named_wildcards,
-)
 from corollary.provenance.trials import Trials, insertable_relations
 from corollary.provenance.why import prove
 
@@ -98,7 +92,7 @@ def missing_premises(
     variants = [each for each, size in every if size * len(rows) <= allowance.tuples]
     queries = [each.parts.query(asked, each.component, each.missing) for each in variants]
     draft = known_draft(asked, (name for each in variants for name in each.component.ranging))
-    tables = run_queries(asked, relation, rows, queries, allowance, draft=draft)
+    tables = rule_query.run_queries(asked, relation, rows, queries, allowance, draft=draft)
     found: dict[Fact, dict[frozenset[Fact], None]] = {}
     for at, table in tables.items():
         for number, premises in _premises(variants[at], rows, table):
@@ -113,7 +107,7 @@ def _variants(asked: QueryState, relation: str) -> Iterator[tuple[_Variant, int]
     for rule in asked.program.rules:
         if rule.head.relation != relation:
             continue
-        named = with_named_wildcards(rule, lambda name: relations[name].types).literals
+        named = rule_query.with_named_wildcards(rule, lambda name: relations[name].types).literals
         positions = [at for at, each in enumerate(rule.literals) if not each.negated]
         for count in range(1, min(len(positions), MISSING_MAX) + 1):
             for chosen in combinations(positions, count):
@@ -147,9 +141,9 @@ def _premises(
     names = [each.name for each in variant.component.variables]
     for number, *values in to_python(sort_rows(table)):
         assert isinstance(number, int)
-        bindings = match_head(variant.parts.rule.head, rows[number])
+        bindings = rule_query.match_head(variant.parts.rule.head, rows[number])
         bindings |= dict(zip(names, values, strict=True))
-        rows_of = ((each.relation, row_of(each, bindings)) for each in variant.missing)
+        rows_of = ((each.relation, rule_query.row_of(each, bindings)) for each in variant.missing)
         yield number, frozenset((name, row) for name, row in rows_of if row is not None)
 
 
@@ -375,7 +369,7 @@ class WorkingSets:
             relation, row = self._goal
 
             def look(asked: QueryState, transaction: OpenTransaction) -> bool:
-                (is_there,) = tuples_there(asked, relation, [row])
+                (is_there,) = rule_query.tuples_there(asked, relation, [row])
                 return is_there and not transaction.outcome.failures
 
             try:
@@ -463,7 +457,7 @@ def _blocker(literals: tuple[Literal, ...], instance: NearInstance) -> Iterator[
     (at,) = instance.failing
     if at < len(literals) and literals[at].negated:
         values = {name: value for name, (value, _) in instance.bindings.items()}
-        row = row_of(literals[at], values)
+        row = rule_query.row_of(literals[at], values)
         if row is not None:
             yield literals[at].relation, row
 

@@ -20,21 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from corollary.analysis.traverse import bound_by_equations, equations
-from corollary.core.logic import (
-    NO_RULE,
-    Condition,
-    Constant,
-    Literal,
-    Rule,
-    Slot,
-    Value,
-    Variable,
-    Wildcard,
-    subterms,
-    type_of,
-    variable_names,
-    variables_of,
-)
+from corollary.core import logic
 from corollary.core.pipeline import Filter, Pipeline, Probe, Reference
 from corollary.core.plans import MAIN, Derive, Plan, working_relation
 from corollary.core.program import NormalProgram, Relation
@@ -46,7 +32,7 @@ from corollary.provenance.limits import Allowance
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import RuleQuery
 
-TypedValue = tuple[Value, Type]
+TypedValue = tuple[logic.Value, Type]
 """A value and its type."""
 
 
@@ -55,11 +41,11 @@ def known_relation(type_: Type) -> str:
     return working_relation(f"{type_.logical_kind}{type_.scale or ''}", "known")
 
 
-def known_draft(state: QueryState, ranging: Iterable[Variable]) -> Draft:
+def known_draft(state: QueryState, ranging: Iterable[logic.Variable]) -> Draft:
     """Return the draft of a plan in which variables range over known values."""
     draft = state.draft()
     for variable in ranging:
-        type_ = type_of(variable).with_null(False)
+        type_ = logic.type_of(variable).with_null(False)
         draft.types[known_relation(type_)] = (type_,)
     return draft
 
@@ -80,7 +66,7 @@ def known_values(
     if not wanted:
         yield
         return
-    constants: dict[Domain, dict[str, Value]] = {domain: {} for domain in wanted}
+    constants: dict[Domain, dict[str, logic.Value]] = {domain: {} for domain in wanted}
     for value, type_ in (*given, *_constants(asked.program)):
         if type_.domain in constants and value is not None:
             constants[type_.domain][repr(value)] = value
@@ -123,13 +109,15 @@ def plan_known_values(asked: QueryState, types: Sequence[Type]) -> Plan:
 
 def _column(source: Reference, column: int, types: Sequence[Type]) -> Pipeline:
     """Return the pipeline that reads the values of a column, without null."""
-    variable = Variable("value", types[column])
-    slots: list[Slot] = [Wildcard() for _ in types]
+    variable = logic.Variable("value", types[column])
+    slots: list[logic.Slot] = [logic.Wildcard() for _ in types]
     slots[column] = variable
     probe = Probe(source, tuple(slots), ())
     if not types[column].nullable:
-        return Pipeline((probe,), (variable,), NO_RULE)
-    return Pipeline((probe, Filter(Condition("=", variable, variable))), (variable,), NO_RULE)
+        return Pipeline((probe,), (variable,), logic.NO_RULE)
+    return Pipeline(
+        (probe, Filter(logic.Condition("=", variable, variable))), (variable,), logic.NO_RULE
+    )
 
 
 def _constant_relation(type_: Type) -> str:
@@ -144,19 +132,19 @@ def _constants(program: NormalProgram) -> Iterator[TypedValue]:
                 yield constant.value, constant.type
 
 
-def _constants_of(rule: Rule) -> Iterator[Constant]:
-    literals: Sequence[Literal] = (rule.head, *rule.literals)
+def _constants_of(rule: logic.Rule) -> Iterator[logic.Constant]:
+    literals: Sequence[logic.Literal] = (rule.head, *rule.literals)
     terms = [slot for literal in literals for slot in literal.slots]
-    yield from (slot for slot in terms if isinstance(slot, Constant))
+    yield from (slot for slot in terms if isinstance(slot, logic.Constant))
     for condition in rule.conditions:
         for side in (condition.left, condition.right):
-            yield from (part for part in subterms(side) if isinstance(part, Constant))
+            yield from (part for part in logic.subterms(side) if isinstance(part, logic.Constant))
 
 
 # --- parts of rules ------------------------------------------------------------------------------
 
 
-Part = Literal | Condition
+Part = logic.Literal | logic.Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +158,8 @@ class Component:
     """
 
     parts: tuple[int, ...]
-    variables: tuple[Variable, ...]
-    ranging: tuple[Variable, ...] = ()
+    variables: tuple[logic.Variable, ...]
+    ranging: tuple[logic.Variable, ...] = ()
 
 
 class RuleParts:
@@ -184,11 +172,11 @@ class RuleParts:
         decided: the numbers of all others: whether they hold depends on the head alone.
     """
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: logic.Rule) -> None:
         self.rule = rule
         self.parts: tuple[Part, ...] = (*rule.literals, *rule.conditions)
-        self.head_names = variable_names(rule.head)
-        self._names = [variable_names(part) - self.head_names for part in self.parts]
+        self.head_names = logic.variable_names(rule.head)
+        self._names = [logic.variable_names(part) - self.head_names for part in self.parts]
         self.free = tuple(at for at, names in enumerate(self._names) if names)
         self.decided = tuple(at for at, names in enumerate(self._names) if not names)
         self._variables = {each.name: each for part in self.parts for each in _variables(part)}
@@ -220,7 +208,7 @@ class RuleParts:
         return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
 
     def query(
-        self, state: QueryState, component: Component, missing: Sequence[Literal] = ()
+        self, state: QueryState, component: Component, missing: Sequence[logic.Literal] = ()
     ) -> RuleQuery:
         """Return the query for the instances of a component.
 
@@ -230,9 +218,12 @@ class RuleParts:
             missing: positive literals that must not hold.
         """
         kept = [self.parts[at] for at in component.parts]
-        literals = [each for each in kept if isinstance(each, Literal)]
+        literals = [each for each in kept if isinstance(each, logic.Literal)]
         literals += [replace(each, negated=True) for each in missing]
-        ranging = [Literal(known_relation(type_of(each)), (each,)) for each in component.ranging]
+        ranging = [
+            logic.Literal(known_relation(logic.type_of(each)), (each,))
+            for each in component.ranging
+        ]
         return RuleQuery(
             self.rule.head.slots,
             (
@@ -240,7 +231,7 @@ class RuleParts:
                 *map(state.goal, literals),
             ),
             component.variables,
-            tuple(each for each in kept if isinstance(each, Condition)),
+            tuple(each for each in kept if isinstance(each, logic.Condition)),
             self.rule.origin,
         )
 
@@ -248,29 +239,33 @@ class RuleParts:
         variables = tuple(each for name, each in self._variables.items() if name in names)
         return Component(numbers, variables, tuple(self._ranging(numbers, variables)))
 
-    def _ranging(self, numbers: Sequence[int], variables: Sequence[Variable]) -> Iterator[Variable]:
+    def _ranging(
+        self, numbers: Sequence[int], variables: Sequence[logic.Variable]
+    ) -> Iterator[logic.Variable]:
         """Yield the variables that nothing binds, unless they range over known values."""
         parts = [self.parts[at] for at in numbers]
-        conditions = [each for each in parts if isinstance(each, Condition)]
+        conditions = [each for each in parts if isinstance(each, logic.Condition)]
         bound = set(self.head_names)
         for part in parts:
-            if isinstance(part, Literal) and not part.negated:
-                bound |= variable_names(part)
+            if isinstance(part, logic.Literal) and not part.negated:
+                bound |= logic.variable_names(part)
         while True:
             bound = bound_by_equations(bound, conditions)
             left = [each for each in variables if each.name not in bound]
             if not left:
                 return
             # A variable that an equation may give its value comes last.
-            given = {one.name for one, _ in equations(conditions) if isinstance(one, Variable)}
+            given = {
+                one.name for one, _ in equations(conditions) if isinstance(one, logic.Variable)
+            }
             chosen = next((each for each in left if each.name not in given), left[0])
             yield chosen
             bound.add(chosen.name)
 
 
-def _variables(part: Part) -> Iterator[Variable]:
-    if isinstance(part, Literal):
-        yield from (slot for slot in part.slots if isinstance(slot, Variable))
+def _variables(part: Part) -> Iterator[logic.Variable]:
+    if isinstance(part, logic.Literal):
+        yield from (slot for slot in part.slots if isinstance(slot, logic.Variable))
     else:
-        yield from variables_of(part.left)
-        yield from variables_of(part.right)
+        yield from logic.variables_of(part.left)
+        yield from logic.variables_of(part.right)
