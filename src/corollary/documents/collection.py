@@ -58,11 +58,7 @@ class WriteBatch:
 
 
 class Storage:
-    """A database that holds documents, and maintains the views on them.
-
-    Args:
-        database: one without a program; a new one in memory if it is not given.
-    """
+    """A database that holds documents, and maintains the views on them."""
 
     def __init__(self, database: Database | None = None) -> None:
         self.database = database or open_database(None, engine="local")

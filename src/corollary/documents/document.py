@@ -17,16 +17,11 @@ from corollary.documents.trees.document_tree import DocumentTree, StoredNode
 from corollary.documents.trees.forest import Forest, NodeKind
 from corollary.documents.trees.reader import read_forest, write_terms
 from corollary.documents.trees.xml import ReadOptions
+from corollary.documents.types import check_update
 from corollary.documents.types.check_conformance import (
     Conformance,
     check_collectable,
     read_document_type,
-)
-from corollary.documents.types.check_update import (
-    check_document,
-    check_retraction,
-    check_single_answer,
-    check_type,
 )
 from corollary.documents.types.function_types import Function, FunctionState, Grammar, expand_calls
 from corollary.documents.types.read_type import GivenType, function_type
@@ -79,7 +74,7 @@ class ActiveDocument:
         limits: SearchLimits | None = None,
         at: Time = 0,
     ) -> None:
-        check_document(forest)
+        check_update.check_document(forest)
         self.collection = collection or Collection()
         self.reading = reading or ReadOptions()
         self.limits = limits or SearchLimits()
@@ -221,7 +216,7 @@ class ActiveDocument:
                 answered.append(name)
             if forest is not None:
                 if name in self._once:
-                    check_single_answer(name, forest, [each for each, _ in accepted])
+                    check_update.check_single_answer(name, forest, [each for each, _ in accepted])
                 accepted.append((name, forest))
                 coming |= {row.label for row in forest if row.kind is NodeKind.FUNCTION}
         ended = [name for name in ends if name in coming or self._is_known(name)]
@@ -246,7 +241,7 @@ class ActiveDocument:
             if not self._is_known(name) and name in self._ignored:
                 continue
             roots = self.nodes.brought(name, self._read(name, data), found)
-            found |= check_retraction(name, roots, is_collected=self._is_collected)
+            found |= check_update.check_retraction(name, roots, is_collected=self._is_collected)
         return found
 
     def note_written(self, touched: Mapping[int, object]) -> None:
@@ -476,7 +471,7 @@ class ActiveDocument:
             self._ignore(name, data)
             return None
         forest = self._read(name, data)
-        check_type(name, self.functions[name].type, forest)
+        check_update.check_type(name, self.functions[name].type, forest)
         return forest
 
     def _ignore(self, name: str, data: Data) -> None:

@@ -2,16 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from corollary.core import logic
-from corollary.core.printer import (
-    print_accumulator,
-    print_literal,
-    print_relation,
-    print_rule,
-    print_term,
-    print_value,
-    print_word,
-)
+from corollary.core import logic, printer
 from corollary.core.program import NormalProgram, Relation, SubsumptionOrder
 from corollary.core.windows import WINDOW, WindowExpression, print_window
 
@@ -32,12 +23,13 @@ def print_aggregation(aggregation: logic.AnyAggregation, relations: Mapping[str,
     outer: list[logic.Slot] = [logic.Wildcard() for _ in inner]
     for key, group in zip(keys, aggregation.groups, strict=True):
         inner[group] = outer[group] = key
-    members = print_literal(logic.Literal(body.name, tuple(inner)))
-    head = print_literal(logic.Literal(aggregation.relation, tuple(variables)))
-    group_literal = print_literal(logic.Literal(body.name, tuple(outer)))
+    members = printer.print_literal(logic.Literal(body.name, tuple(inner)))
+    head = printer.print_literal(logic.Literal(aggregation.relation, tuple(variables)))
+    group_literal = printer.print_literal(logic.Literal(body.name, tuple(outer)))
     values = [
-        f"{print_term(result)} {'is' if each.is_nullable else '='} "
-        f"{print_accumulator(each, lambda at: print_term(inner[at]))} : {{ {members} }}"
+        f"{printer.print_term(result)} {'is' if each.is_nullable else '='} "
+        f"{printer.print_accumulator(each, lambda at: printer.print_term(inner[at]))} "
+        f": {{ {members} }}"
         for each, result in zip(aggregation.accumulators, results, strict=True)
     ]
     has_null = any(body.types[group].nullable for group in aggregation.groups)
@@ -50,7 +42,7 @@ def _print_windowing(windowing: logic.Windowing, relations: Mapping[str, Relatio
     variables = tuple(logic.Variable(name) for name in names)
     row = variables[: relations[windowing.body].arity]
     equations = [
-        f"{print_term(value)} is {print_term(logic.Functor(WINDOW, (text, *row)))}"
+        f"{printer.print_term(value)} is {printer.print_term(logic.Functor(WINDOW, (text, *row)))}"
         for value, function in zip(variables[len(row) :], windowing.functions, strict=True)
         for text in [
             logic.Constant(
@@ -60,9 +52,9 @@ def _print_windowing(windowing: logic.Windowing, relations: Mapping[str, Relatio
     ]
     if windowing.top is not None:
         at, most = windowing.top
-        equations.append(f"{print_term(variables[len(row) + at])} <= {most}")
-    head = print_literal(logic.Literal(windowing.relation, variables))
-    body = print_literal(logic.Literal(windowing.body, row))
+        equations.append(f"{printer.print_term(variables[len(row) + at])} <= {most}")
+    head = printer.print_literal(logic.Literal(windowing.relation, variables))
+    body = printer.print_literal(logic.Literal(windowing.body, row))
     return f"{head} := {', '.join((body, *equations))}."
 
 
@@ -72,7 +64,7 @@ def print_normal(program: NormalProgram) -> str:
         [_declaration(relation) for relation in program.relations.values()],
         list(_facts(program)),
         [
-            *(print_rule(rule) for rule in program.rules),
+            *(printer.print_rule(rule) for rule in program.rules),
             *(
                 line
                 for name, order in program.subsumption.items()
@@ -104,27 +96,29 @@ def print_order(relation: Relation, order: SubsumptionOrder) -> Iterator[str]:
         tests = []
         for value in better:
             sign = ">" if value.is_greater_better else "<"
-            one, other = (print_term(atom[value.position]) for atom in reversed(atoms))
+            one, other = (printer.print_term(atom[value.position]) for atom in reversed(atoms))
             tests.append(f"{one} {sign}{'' if order.is_lexicographic else '='} {other}")
-        heads = (print_literal(logic.Literal(relation.name, tuple(atom))) for atom in atoms)
+        heads = (printer.print_literal(logic.Literal(relation.name, tuple(atom))) for atom in atoms)
         yield f"{' <= '.join(heads)} :- {', '.join(tests)}."
 
 
 def _declaration(relation: Relation) -> str:
     columns = ", ".join(
-        f"{print_word(name)}: {type_}"
+        f"{printer.print_word(name)}: {type_}"
         for name, type_ in zip(relation.columns, relation.types, strict=True)
     )
     virtual = " virtual" if relation.is_virtual else ""
-    return f".decl {print_relation(relation.name)}({columns}){virtual}"
+    return f".decl {printer.print_relation(relation.name)}({columns}){virtual}"
 
 
 def _facts(program: NormalProgram) -> Iterator[str]:
     for name, rows in program.facts.items():
         types = program.relations[name].types
         for row in rows:
-            values = (print_value(value, type_) for value, type_ in zip(row, types, strict=True))
-            yield f"{print_relation(name)}({', '.join(values)})."
+            values = (
+                printer.print_value(value, type_) for value, type_ in zip(row, types, strict=True)
+            )
+            yield f"{printer.print_relation(name)}({', '.join(values)})."
 
 
 def _distinct(names: tuple[str, ...], taken: set[str]) -> list[str]:

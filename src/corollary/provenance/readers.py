@@ -81,7 +81,6 @@ class VisibleProgram:
     @cached_property
     def rules(self) -> tuple[Clause, ...]:
         """The visible rules, in their order, without their places."""
-        bags = {each.name for each in self.program.declarations if each.is_bag}
         visible = [
             replace(clause, span=None)
             for clause in self.program.clauses
@@ -94,12 +93,17 @@ class VisibleProgram:
             if clause.body and not _is_visible(clause, self.relations)
             for head in clause.heads
         }
-        counts = {f"{bag}.rows" for bag in bags} & partial
+        counts = {f"{bag}.rows" for bag in self.bags} & partial
         return tuple(
             clause
             for clause in visible
             if not any(head.relation in counts for head in clause.heads)
         )
+
+    @cached_property
+    def bags(self) -> frozenset[str]:
+        """The relations whose rows have copies."""
+        return frozenset(each.name for each in self.program.declarations if each.is_bag)
 
     def made(self, relation: str) -> bool:
         """Return whether a statement has made a relation for itself."""
@@ -107,8 +111,7 @@ class VisibleProgram:
 
     def reached_from(self, relations: Iterable[str]) -> tuple[tuple[Clause, ...], list[str]]:
         """Return the rules that may have to do with relations, and all relations in them."""
-        found = dict.fromkeys(relations)
-        bags = {each.name for each in self.program.declarations if each.is_bag}
+        found, bags = dict.fromkeys(relations), self.bags
         while True:
             every = {f"{name}.rows" for name in found if name in bags} | found.keys()
             rules = tuple(

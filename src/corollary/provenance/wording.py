@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from corollary.core import logic
+from corollary.core import logic, printer
 from corollary.core.logic import (
     AnyAggregation,
     Condition,
@@ -20,13 +20,6 @@ from corollary.core.logic import (
     Variable,
     Wildcard,
     Windowing,
-)
-from corollary.core.printer import (
-    print_accumulator,
-    print_clause,
-    print_condition,
-    print_literal,
-    print_term,
 )
 from corollary.core.program import NormalProgram, Program, owner_of, sql_texts
 from corollary.core.titles import title_of
@@ -75,7 +68,7 @@ class Wording:
         for clause in self.written.clauses:
             if clause.body:
                 number += 1
-                text = print_clause(clause)
+                text = printer.print_clause(clause)
                 for key in ((text, clause.span), text, clause.span):
                     if key is not None:
                         found.setdefault(key, number)
@@ -95,7 +88,7 @@ class Wording:
         owner = owner_of(clause.heads[0].relation, self._statements)
         span = clause.span
         if owner is None or (span is not None and not span.file.is_sql):
-            return _rule(number, print_clause(clause), span)
+            return _rule(number, printer.print_clause(clause), span)
         text = self._statements[owner] if span is None else excerpt(span)
         return _rule(number, text, span)
 
@@ -185,7 +178,7 @@ class Wording:
         if relation in self.counts:
             slots = slots[:-1]
         shown = replace(literal, relation=self.user_name(relation), slots=slots)
-        return print_literal(shown)
+        return printer.print_literal(shown)
 
     def node(self, kind: ProofKind, relation: str, row: Row, text: str = "") -> ProofNode:
         """Return the node of a tuple as the user knows it; it reads as written, unless a text says.
@@ -227,15 +220,15 @@ class Wording:
         aggregation = self.aggregations[literal.relation]
         slots = [substitute(slot, bindings) for slot in literal.slots]
         if isinstance(aggregation, Windowing):
-            values = ", ".join(map(print_term, slots[-len(aggregation.functions) :]))
+            values = ", ".join(map(printer.print_term, slots[-len(aggregation.functions) :]))
             names = ", ".join(f"{each.name}(…)" for each in aggregation.functions)
             keys = [slots[at] for at in aggregation.keys]
             return f"{values} = {names} : {self.group_text(literal.relation, keys)}"
         keys, results = slots[: len(aggregation.groups)], slots[len(aggregation.groups) :]
         bodies, group = self._bodies(aggregation), self.group_text(literal.relation, keys)
         asked = [
-            f"{print_term(value)} = "
-            f"{print_accumulator(each, lambda at: _term(bodies[0], at))} : {group}"
+            f"{printer.print_term(value)} = "
+            f"{printer.print_accumulator(each, lambda at: _term(bodies[0], at))} : {group}"
             for each, value in zip(aggregation.accumulators, results, strict=True)
             if len(results) == 1 or not isinstance(value, Wildcard)
         ]
@@ -284,7 +277,7 @@ def _computing_condition(rule: Rule, column: int) -> Condition | None:
 def _term(rule: Rule, column: int) -> str:
     """Return what is aggregated."""
     condition = _computing_condition(rule, column)
-    return print_term(rule.head.slots[column] if condition is None else condition.right)
+    return printer.print_term(rule.head.slots[column] if condition is None else condition.right)
 
 
 def condition_text(condition: Condition, bindings: Bindings) -> str:
@@ -295,7 +288,7 @@ def condition_text(condition: Condition, bindings: Bindings) -> str:
     '7 >= 3 * 2'
     """
     left, right = (_put_in(side, bindings) for side in (condition.left, condition.right))
-    return print_condition(replace(condition, left=left, right=right))
+    return printer.print_condition(replace(condition, left=left, right=right))
 
 
 def condition_node(condition: Condition, bindings: Bindings) -> ProofNode | None:

@@ -21,19 +21,8 @@ from corollary.analysis.monotonicity import Misuse, find_misuses
 from corollary.analysis.scopes import written_name
 from corollary.analysis.subsumption import dominated_name
 from corollary.analysis.tuple_orders import read_order
+from corollary.core import logic
 from corollary.core.graph import strongly_connected_components
-from corollary.core.logic import (
-    Clause,
-    Condition,
-    Constant,
-    Expression,
-    Literal,
-    Origin,
-    Rule,
-    Slot,
-    Variable,
-    Wildcard,
-)
 from corollary.core.program import (
     ROUNDS,
     SUBSUMPTION_PRAGMA,
@@ -53,7 +42,7 @@ def subsumption(unit: TranslationUnit) -> None:
     Raises:
         InputError: a recursive relation has no readable order, or a rule is not monotone.
     """
-    clauses: dict[str, list[Clause]] = {}
+    clauses: dict[str, list[logic.Clause]] = {}
     for clause in unit.clauses:
         if clause.dominating is not None:
             clauses.setdefault(clause.dominating.relation, []).append(clause)
@@ -131,7 +120,7 @@ def _in_rounds(
 
 
 def _by_rounds(
-    unit: TranslationUnit, names: set[str], clauses: Mapping[str, Sequence[Clause]]
+    unit: TranslationUnit, names: set[str], clauses: Mapping[str, Sequence[logic.Clause]]
 ) -> Iterator[Diagnostic]:
     """Let dominated tuples be rejected and deleted in rounds."""
     for name in sorted(names):
@@ -187,7 +176,7 @@ def _negate(unit: TranslationUnit, relation: Relation) -> None:
         is_virtual=relation.is_virtual,
         is_derived=True,
     )
-    rules: list[Rule] = []
+    rules: list[logic.Rule] = []
     for rule in unit.rules:
         head = rule.head.relation
         if head == dominated or head.startswith(f"{dominated}."):
@@ -205,20 +194,20 @@ def _negate(unit: TranslationUnit, relation: Relation) -> None:
         for each in unit.aggregations
     ]
     slots = relation.variables
-    origin = Origin(f"the tuples of {name} that are not dominated", None, ("subsumption",))
-    literals = (Literal(every, slots), Literal(dominated, slots, negated=True))
-    rules.append(Rule(Literal(name, slots), literals, (), origin, is_null_safe=True))
+    origin = logic.Origin(f"the tuples of {name} that are not dominated", None, ("subsumption",))
+    literals = (logic.Literal(every, slots), logic.Literal(dominated, slots, negated=True))
+    rules.append(logic.Rule(logic.Literal(name, slots), literals, (), origin, is_null_safe=True))
     unit.rules = rules
     if name in unit.facts:
         unit.facts[every] = unit.facts.pop(name)
     unit.bases = {**unit.bases, name: every}
 
 
-def _read(literal: Literal, name: str, other: str) -> Literal:
+def _read(literal: logic.Literal, name: str, other: str) -> logic.Literal:
     return replace(literal, relation=other) if literal.relation == name else literal
 
 
-def _different(rule: Rule) -> Iterator[Rule]:
+def _different(rule: logic.Rule) -> Iterator[logic.Rule]:
     """Yield the rule of dominated tuples for two tuples that differ, one for each way to do so."""
     one, other, *_ = rule.literals
     pairs = [
@@ -230,32 +219,39 @@ def _different(rule: Rule) -> Iterator[Rule]:
         yield rule
         return
     for left, right in pairs:
-        ways: list[tuple[Condition, ...]] = [(Condition("!=", left, right),)]
+        ways: list[tuple[logic.Condition, ...]] = [(logic.Condition("!=", left, right),)]
         if _may_be_null(left) or _may_be_null(right):
-            null_left, null_right = Constant(None, left.type), Constant(None, right.type)
-            ways.append((Condition("is", left, null_left), Condition("=", right, right)))
-            ways.append((Condition("=", left, left), Condition("is", right, null_right)))
+            null_left, null_right = (
+                logic.Constant(None, left.type),
+                logic.Constant(None, right.type),
+            )
+            ways.append(
+                (logic.Condition("is", left, null_left), logic.Condition("=", right, right))
+            )
+            ways.append(
+                (logic.Condition("=", left, left), logic.Condition("is", right, null_right))
+            )
         for way in ways:
             yield replace(rule, conditions=(*rule.conditions, *way))
 
 
 def _implies_difference(
-    condition: Condition, pairs: Sequence[tuple[Expression, Expression]]
+    condition: logic.Condition, pairs: Sequence[tuple[logic.Expression, logic.Expression]]
 ) -> bool:
     sides = (condition.left, condition.right)
     return condition.operator in ("<", ">", "!=") and (sides in pairs or sides[::-1] in pairs)
 
 
-def _expression(slot: Slot) -> Expression:
-    assert not isinstance(slot, Wildcard), "subsumption has a variable for each `_`"
+def _expression(slot: logic.Slot) -> logic.Expression:
+    assert not isinstance(slot, logic.Wildcard), "subsumption has a variable for each `_`"
     return slot
 
 
-def _may_be_null(term: Expression) -> bool:
+def _may_be_null(term: logic.Expression) -> bool:
     return term.type is None or term.type.nullable
 
 
-def _reads_itself(unit: TranslationUnit, name: str, clause: Clause) -> Iterator[Diagnostic]:
+def _reads_itself(unit: TranslationUnit, name: str, clause: logic.Clause) -> Iterator[Diagnostic]:
     """Yield an error if the clauses of a relation read another one that depends on it."""
     graph = _reads(unit, set())
     dominated = dominated_name(name)
@@ -275,7 +271,7 @@ def _reads_itself(unit: TranslationUnit, name: str, clause: Clause) -> Iterator[
 # --- diagnostics --------------------------------------------------------------------------------
 
 
-def _unreadable(name: str, reason: str, clause: Clause) -> Diagnostic:
+def _unreadable(name: str, reason: str, clause: logic.Clause) -> Diagnostic:
     return Diagnostic(
         "C0504",
         f"`{name}` is recursive, and its subsumption is no order that can be read off: {reason}.",
@@ -289,7 +285,7 @@ def _unreadable(name: str, reason: str, clause: Clause) -> Diagnostic:
 def _not_monotone(misuse: Misuse) -> Diagnostic:
     slot = misuse.slot
     better = "greater" if misuse.is_greater_better else "smaller"
-    name = f"`{written_name(slot.name)}`" if isinstance(slot, Variable) else "A value"
+    name = f"`{written_name(slot.name)}`" if isinstance(slot, logic.Variable) else "A value"
     return Diagnostic(
         "C0506",
         f"{name} ({better} is better) is used where a {better} value derives less:"
@@ -300,7 +296,7 @@ def _not_monotone(misuse: Misuse) -> Diagnostic:
     )
 
 
-def _not_in_rounds(name: str, below: str, clause: Clause) -> Diagnostic:
+def _not_in_rounds(name: str, below: str, clause: logic.Clause) -> Diagnostic:
     return Diagnostic(
         "C0513",
         f"The subsumption of `{name}` is evaluated in rounds, but its body negates or aggregates"
@@ -311,7 +307,7 @@ def _not_in_rounds(name: str, below: str, clause: Clause) -> Diagnostic:
     )
 
 
-def _virtual(name: str, clause: Clause) -> Diagnostic:
+def _virtual(name: str, clause: logic.Clause) -> Diagnostic:
     return Diagnostic(
         "C0507",
         f"`{name}` is virtual, but with recursive subsumption it must be stored.",

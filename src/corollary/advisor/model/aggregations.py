@@ -20,14 +20,8 @@ that the query leaves out.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from corollary.advisor.model import candidates
+from corollary.advisor.model import candidates, scheme
 from corollary.advisor.model.clause_reader import Types, has_null_join, read_conjunction
-from corollary.advisor.model.scheme import (
-    AggregateBlock,
-    AggregatingClause,
-    SchemeRelation,
-    determined_variables,
-)
 from corollary.analysis.traverse import aggregates_of, conjunctions
 from corollary.core import logic
 from corollary.data_class import dataclass
@@ -50,11 +44,11 @@ class AggregationReader:
 
     written: Mapping[str, Sequence[tuple[logic.Clause, logic.Clause]]]
     clauses: Mapping[str, tuple[candidates.SchemeClause, ...]]
-    relations: Mapping[str, SchemeRelation]
+    relations: Mapping[str, scheme.SchemeRelation]
     component: Mapping[str, int]
     types: Types
 
-    def read(self) -> Iterator[tuple[str, tuple[AggregatingClause, ...]]]:
+    def read(self) -> Iterator[tuple[str, tuple[scheme.AggregatingClause, ...]]]:
         """Yield the relations with an aggregate that can be computed from summaries."""
         for name, pairs in self.written.items():
             plain = self.clauses.get(name, ())
@@ -70,14 +64,14 @@ class AggregationReader:
 
     def _read_clause(
         self, pair: tuple[logic.Clause, logic.Clause], written: candidates.SchemeClause
-    ) -> AggregatingClause:
+    ) -> scheme.AggregatingClause:
         clause, typed = pair
-        untouched = AggregatingClause(written, replace(written, literals=(), pinned=()))
+        untouched = scheme.AggregatingClause(written, replace(written, literals=(), pinned=()))
         is_recursive = any(each.reason == candidates.PinReason.RECURSIVE for each in written.pinned)
         (items,) = conjunctions(clause.body)
         written_names = {each.name for each in candidates.term_variables((clause.heads, items))}
         outer_names = frozenset(_outside(clause, items))
-        blocks, keys, taken = list[AggregateBlock](), set[str](), set(written_names)
+        blocks, keys, taken = list[scheme.AggregateBlock](), set[str](), set(written_names)
         terms = [aggregates_of((*each.heads, *each.body)) for each in (clause, typed)]
         for term, typed_term in zip(*terms, strict=True):
             names = {
@@ -95,7 +89,7 @@ class AggregationReader:
             return untouched
         if not keys <= candidates.output_variables(outer.literals):
             return untouched  # the witness of a minimum, or a variable that an equation binds
-        return AggregatingClause(written, outer, tuple(blocks))
+        return scheme.AggregatingClause(written, outer, tuple(blocks))
 
     def _block(
         self,
@@ -104,7 +98,7 @@ class AggregationReader:
         clause: logic.Clause,
         outer: frozenset[str],
         taken: set[str],
-    ) -> AggregateBlock | None:
+    ) -> scheme.AggregateBlock | None:
         """Return the block of an aggregate; None if it has to be computed as it is."""
         if term.operator not in SUMMABLE_OPERATORS or not _is_exact(typed):
             return None
@@ -132,7 +126,7 @@ class AggregationReader:
             return None
         assert typed.type is not None
         measure = candidates.Measure(term.operator, computed, typed.type)
-        return AggregateBlock(term, replace(inner, measure=measure))
+        return scheme.AggregateBlock(term, replace(inner, measure=measure))
 
     def _conjunction(
         self, head: logic.Atom, items: tuple[logic.BodyItem, ...], clause: logic.Clause
@@ -198,12 +192,12 @@ class AggregationReader:
         if is_set:
             return rules[0][0]
         names = [each.name for each in clause.head.arguments if isinstance(each, logic.Variable)]
-        is_lossless = bound <= determined_variables(names, clause.literals, self.relations)
+        is_lossless = bound <= scheme.determined_variables(names, clause.literals, self.relations)
         return rules[0][0] if is_lossless else None
 
 
-def _plain(clause: candidates.SchemeClause) -> AggregatingClause:
-    return AggregatingClause(clause, clause)
+def _plain(clause: candidates.SchemeClause) -> scheme.AggregatingClause:
+    return scheme.AggregatingClause(clause, clause)
 
 
 def _body_for(

@@ -12,23 +12,12 @@ from corollary.advisor.model.scheme import (
     ViewNaming,
     determined_variables,
 )
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Literal,
-    Slot,
-    Term,
-    Variable,
-    Wildcard,
-)
+from corollary.core import logic
 from corollary.core.syntax import is_bare_word
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 
-NameOf = Callable[[candidates.Candidate], tuple[str, tuple[Slot, ...]]]
+NameOf = Callable[[candidates.Candidate], tuple[str, tuple[logic.Slot, ...]]]
 """Gives the name of a stored candidate, and its arguments in the order of the view's columns."""
 
 MeasuresByForm = Mapping[str, Sequence[candidates.Measure]]
@@ -84,7 +73,7 @@ class ViewNames:
 
     def name_of(
         self, node: candidates.Candidate, query: str, positions: Positions
-    ) -> tuple[str, tuple[Slot, ...]]:
+    ) -> tuple[str, tuple[logic.Slot, ...]]:
         """Return the name of a candidate's view, and its arguments in the order of the columns.
 
         Args:
@@ -107,7 +96,7 @@ class ViewNames:
         arguments = [terms[by_first[each]] for each in first.order]
         asked = None if node.general is None else node.general.measure
         measures = (
-            Variable(MEASURE) if each == asked else Wildcard()
+            logic.Variable(MEASURE) if each == asked else logic.Wildcard()
             for each in self._measures.get(key, ())
         )
         return first.name, (*arguments, *measures)
@@ -149,7 +138,7 @@ def initials(node: candidates.Node) -> str:
     A group has the initials of its members, a projection the first and the last one of its group:
     `p` and `r` give `pr`, with `w` `prw`, and without a variable `pw`.
     """
-    if isinstance(node, Literal):
+    if isinstance(node, logic.Literal):
         return node.relation.rpartition(".")[2][:1].lower()
     if isinstance(node, candidates.MovableComparison):
         return ""
@@ -189,7 +178,7 @@ def measure_columns(
     found = []
     for each in measures:
         name = "n" if each.operator == "count" else MEASURE_WORDS[each.operator]
-        if isinstance(each.target, Variable):
+        if isinstance(each.target, logic.Variable):
             name = f"{each.operator}_{each.target.name}"
         found.append(unused_name(name, taken))
     return tuple(found)
@@ -202,7 +191,7 @@ def summary_rows(
 
     A tuple of them stands for one assignment. Groups and targets are among them.
     """
-    literals = [each for each in candidates.expand(node)[0] if isinstance(each, Literal)]
+    literals = [each for each in candidates.expand(node)[0] if isinstance(each, logic.Literal)]
     every = candidates.output_variables(literals)
     needed = {each.name for measure in measures for each in candidates.term_variables(measure)}
     kept = set(every)
@@ -215,33 +204,35 @@ def summary_rows(
 
 def summary_clauses(
     view: NamedView, measures: Sequence[candidates.Measure], scheme: Scheme
-) -> tuple[Clause, ...]:
+) -> tuple[logic.Clause, ...]:
     """Return the rules of a summary: that of its rows, and that of its groups."""
     rows = f"{view.name}.{ROWS_SUFFIX}"
     columns = summary_rows(view.node, measures, scheme)
     (of_rows,) = view_clauses(rows, columns, view.node, view.positions)
 
-    def atom(named: Iterable[str]) -> Atom:
+    def atom(named: Iterable[str]) -> logic.Atom:
         names = frozenset(named)
-        return Atom(rows, tuple(Variable(n) if n in names else Wildcard() for n in columns))
+        return logic.Atom(
+            rows, tuple(logic.Variable(n) if n in names else logic.Wildcard() for n in columns)
+        )
 
     names = measure_columns(view.node, measures)
-    body: list[BodyItem] = [atom(view.order)]
+    body: list[logic.BodyItem] = [atom(view.order)]
     for name, each in zip(names, measures, strict=True):
         target = [] if each.target is None else candidates.term_variables(each.target)
         inside = atom([*view.order, *(variable.name for variable in target)])
-        value = AggregateTerm(each.operator, each.target, (inside,))
-        body.append(Comparison("=", Variable(name), value))
-    head = Atom(view.name, tuple(Variable(each) for each in (*view.order, *names)))
+        value = logic.AggregateTerm(each.operator, each.target, (inside,))
+        body.append(logic.Comparison("=", logic.Variable(name), value))
+    head = logic.Atom(view.name, tuple(logic.Variable(each) for each in (*view.order, *names)))
     # A group may have null for a key.
-    return of_rows, _with_wildcards(Clause((head,), tuple(body), is_null_safe=True))
+    return of_rows, _with_wildcards(logic.Clause((head,), tuple(body), is_null_safe=True))
 
 
 def aggregating_clause(
     clause: AggregatingClause,
     bodies: Mapping[candidates.SchemeClause, candidates.Body],
     name_of: NameOf,
-) -> Clause:
+) -> logic.Clause:
     """Return a clause that aggregates, with views in the parts that use one.
 
     Args:
@@ -255,14 +246,14 @@ def aggregating_clause(
     if outer in uses:
         found = body_clause(outer, bodies[outer], name_of)
     taken = {each.name for each in candidates.term_variables((found, original_clause(outer)))}
-    by: dict[AggregateTerm, Term] = {}
+    by: dict[logic.AggregateTerm, logic.Term] = {}
     for block in clause.blocks:
         if block.clause in uses:
             by[block.term] = _block_term(block, bodies[block.clause], name_of, set(taken))
     replaced = candidates.replace_parts(
-        found, lambda part: by.get(part, part) if isinstance(part, AggregateTerm) else None
+        found, lambda part: by.get(part, part) if isinstance(part, logic.AggregateTerm) else None
     )
-    assert isinstance(replaced, Clause)
+    assert isinstance(replaced, logic.Clause)
     return replaced
 
 
@@ -272,52 +263,58 @@ def _has_view(body: candidates.Body) -> bool:
 
 def _block_term(
     block: AggregateBlock, body: candidates.Body, name_of: NameOf, taken: set[str]
-) -> AggregateTerm:
+) -> logic.AggregateTerm:
     """Return an aggregate over the measure of a summary: counts are added up."""
     items = body_clause(block.clause, body, name_of).body
     taken |= {each.name for each in candidates.term_variables(items)}
-    target = Variable(unused_name(MEASURE_WORDS[block.term.operator], taken))
+    target = logic.Variable(unused_name(MEASURE_WORDS[block.term.operator], taken))
     operator = "sum" if block.term.operator == "count" else block.term.operator
-    return AggregateTerm(operator, target, candidates.substitute(items, {MEASURE: target}))
+    return logic.AggregateTerm(operator, target, candidates.substitute(items, {MEASURE: target}))
 
 
 # --- clauses -------------------------------------------------------------------------------------
 
 
-def original_clause(clause: candidates.SchemeClause) -> Clause:
+def original_clause(clause: candidates.SchemeClause) -> logic.Clause:
     """Return a clause as it was read."""
     return body_clause(clause, clause.leaves, _no_name)
 
 
-def body_clause(clause: candidates.SchemeClause, body: candidates.Body, name_of: NameOf) -> Clause:
+def body_clause(
+    clause: candidates.SchemeClause, body: candidates.Body, name_of: NameOf
+) -> logic.Clause:
     """Return a clause with another body; pinned items stay."""
     positions = clause.positions
-    items: list[tuple[int, BodyItem]] = [
+    items: list[tuple[int, logic.BodyItem]] = [
         (positions.get(each, LAST_POSITION), each.item) for each in clause.pinned
     ]
     items += [(_position(node, positions), _item(node, name_of)) for node in body]
     items.sort(key=lambda each: each[0])
     body_items = tuple(item for _, item in items)
-    return _with_wildcards(Clause((clause.head,), body_items, is_null_safe=clause.is_null_safe))
+    return _with_wildcards(
+        logic.Clause((clause.head,), body_items, is_null_safe=clause.is_null_safe)
+    )
 
 
 def view_clauses(
     name: str, order: tuple[str, ...], node: candidates.Candidate, positions: Positions
-) -> tuple[Clause, ...]:
+) -> tuple[logic.Clause, ...]:
     """Return the rules of a view over the input, bodies in the order of the text."""
-    head = Atom(name, tuple(Variable(each) for each in order))
+    head = logic.Atom(name, tuple(logic.Variable(each) for each in order))
     found = []
     for leaves in candidates.expand(node):
         body = tuple(_item(leaf, _no_name) for leaf in _sort(leaves, positions))
-        found.append(_with_wildcards(Clause((head,), body)))
+        found.append(_with_wildcards(logic.Clause((head,), body)))
     return tuple(found)
 
 
-def step_clauses(name: str, node: candidates.Candidate, name_of: NameOf) -> tuple[Clause, ...]:
+def step_clauses(
+    name: str, node: candidates.Candidate, name_of: NameOf
+) -> tuple[logic.Clause, ...]:
     """Return the rules of a candidate over the nodes that it was made of."""
-    head = Atom(name, tuple(Variable(each) for each in node.variables))
+    head = logic.Atom(name, tuple(logic.Variable(each) for each in node.variables))
     return tuple(
-        _with_wildcards(Clause((head,), tuple(_item(each, name_of) for each in body)))
+        _with_wildcards(logic.Clause((head,), tuple(_item(each, name_of) for each in body)))
         for body in node.bodies
     )
 
@@ -330,24 +327,24 @@ def in_text_order(node: candidates.Candidate, positions: Positions) -> tuple[str
     return (*found, *(name for name in node.variables if name not in found))
 
 
-def _with_wildcards(clause: Clause) -> Clause:
+def _with_wildcards(clause: logic.Clause) -> logic.Clause:
     """Return a clause where variables that were `_` are so again, unless they are joined now."""
     counts = Counter(each.name for each in candidates.term_variables(clause))
-    by: dict[str, Term] = {}
+    by: dict[str, logic.Term] = {}
     for name, count in counts.items():
         if name.startswith(candidates.ANONYMOUS):
             plain = f"v{name.removeprefix(candidates.ANONYMOUS)}"
             while plain in counts:
                 plain = f"v{plain}"
-            by[name] = Wildcard() if count == 1 else Variable(plain)
+            by[name] = logic.Wildcard() if count == 1 else logic.Variable(plain)
     found = candidates.substitute(clause, by)
-    assert isinstance(found, Clause)
+    assert isinstance(found, logic.Clause)
     return found
 
 
-def _item(node: candidates.Node, name_of: NameOf) -> BodyItem:
+def _item(node: candidates.Node, name_of: NameOf) -> logic.BodyItem:
     if isinstance(node, candidates.Candidate):
-        return Atom(*name_of(node))
+        return logic.Atom(*name_of(node))
     return node.item if isinstance(node, candidates.MovableComparison) else candidates.as_atom(node)
 
 
@@ -360,5 +357,5 @@ def _position(node: candidates.Node, positions: Positions) -> int:
     return min((positions.get(leaf, LAST_POSITION) for leaf in leaves), default=LAST_POSITION)
 
 
-def _no_name(_: candidates.Candidate) -> tuple[str, tuple[Slot, ...]]:
+def _no_name(_: candidates.Candidate) -> tuple[str, tuple[logic.Slot, ...]]:
     raise AssertionError("nothing is stored here")

@@ -77,8 +77,7 @@ def _arity(resolved: ResolvedProgram, atom: Atom) -> Iterator[Diagnostic]:
         columns = ", ".join(schema.columns)
         yield Diagnostic(
             "C0202",
-            f"Relation `{atom.relation}` has {_count(has, 'column')}, but {given} "
-            f"{'is' if given == 1 else 'are'} given.",
+            f"Relation `{atom.relation}` has {_count(has, 'column')}, but {_given(given)}.",
             atom.span,
             f"write `{atom.relation}({columns})`" + (", with `_` for the rest" if columns else ""),
             related_spans((schema.span, "declared here" if schema.declaration else "first rule")),
@@ -119,11 +118,9 @@ def _functors(resolved: ResolvedProgram, clause: Clause) -> Iterator[Diagnostic]
                     takes = _count(most, "argument")
                 else:
                     takes = f"{signature.min_arguments} to {most} arguments"
-                given = len(term.arguments)
                 yield Diagnostic(
                     "C0203",
-                    f"`{term.name}` takes {takes}, but {given} "
-                    f"{'is' if given == 1 else 'are'} given.",
+                    f"`{term.name}` takes {takes}, but {_given(len(term.arguments))}.",
                     term.span,
                     f"write `{_form(signature)}`",
                 )
@@ -157,11 +154,10 @@ def _branch(resolved: ResolvedProgram, term: Functor) -> Iterator[Diagnostic]:
         return
     fields = known[1].fields
     if len(fields) != len(term.arguments):
-        given = len(term.arguments)
+        given = _given(len(term.arguments))
         yield Diagnostic(
             "C0236",
-            f"Branch `{term.name}` has {_count(len(fields), 'field')}, but {given} "
-            f"{'is' if given == 1 else 'are'} given.",
+            f"Branch `{term.name}` has {_count(len(fields), 'field')}, but {given}.",
             term.span,
             f"write `{term.name}({', '.join(fields)})`" if fields else f"write `{term.name}`",
         )
@@ -174,6 +170,10 @@ def _form(signature: FunctorSpec) -> str:
         for kinds, letter in zip(signature.parameters, "xyz", strict=False)
     ]
     return f"{signature.name}({', '.join(names)}{', …' if signature.is_variadic else ''})"
+
+
+def _given(number: int) -> str:
+    return f"{number} {'is' if number == 1 else 'are'} given"
 
 
 def _count(number: int, noun: str) -> str:

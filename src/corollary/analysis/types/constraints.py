@@ -17,13 +17,8 @@ from corollary.analysis.types import mismatch
 from corollary.analysis.types.unify import PartialType, Reason, Unifier
 from corollary.core import logic
 from corollary.core.engine import check_deadline
+from corollary.core.functors import catalog
 from corollary.core.functors.arrays import FIELD, FIELDS, STRUCT, ZIP
-from corollary.core.functors.catalog import (
-    FUNCTORS,
-    count_groups,
-    read_time_format,
-    signature_of,
-)
 from corollary.core.functors.conversions import CAST
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.functors.lambdas import has_lambda, is_lambda, is_parameter, parameters_of
@@ -64,7 +59,7 @@ RecordTerm = tuple[logic.Functor, int, tuple[int, ...]]
 """A record as it is written, its node and those of its fields."""
 
 
-_KINDS_FIRST = (*(spec.name for spec in FUNCTORS.values() if spec.is_mixing), "sign")
+_KINDS_FIRST = (*(spec.name for spec in catalog.FUNCTORS.values() if spec.is_mixing), "sign")
 """The functors whose result depends on the kinds of their arguments."""
 
 
@@ -229,7 +224,7 @@ class _ClauseConstraints:
 
         Its parameters are known before its body, whose operations may depend on their types.
         """
-        signature, nodes = signature_of(term), list[int]()
+        signature, nodes = catalog.signature_of(term), list[int]()
         for at, argument in enumerate(term.arguments):
             if is_lambda(argument) and signature is not None:
                 names, taken = parameters_of(argument.name), signature.lambda_at(at)
@@ -295,7 +290,7 @@ class _ClauseConstraints:
             return self._cast(term)
         if term.name == WINDOW:
             return self._window(term, nodes)
-        signature = signature_of(term)
+        signature = catalog.signature_of(term)
         if signature is None or not signature.accepts(len(nodes)):
             return self._unifier.new_node()
         if isinstance(term, UserCall):
@@ -529,7 +524,7 @@ class _ClauseConstraints:
         reason = "it is not a literal"
         if isinstance(written, logic.Constant) and isinstance(written.value, str):
             try:
-                groups = count_groups(written.value)
+                groups = catalog.count_groups(written.value)
             except ValueError as error:
                 reason = str(error)
             else:
@@ -546,7 +541,7 @@ class _ClauseConstraints:
 
     def _group(self, term: logic.Functor, groups: int) -> None:
         """Check the number of a group of a pattern."""
-        if "group" not in FUNCTORS[term.name].arguments:
+        if "group" not in catalog.FUNCTORS[term.name].arguments:
             return
         match term.arguments[2]:
             case logic.Constant(value=int(number)) if 0 <= number <= groups:
@@ -568,7 +563,7 @@ class _ClauseConstraints:
         reason = "it is not a literal"
         try:
             if isinstance(written, logic.Constant) and isinstance(written.value, str):
-                read_time_format(term.name, written.value)
+                catalog.read_time_format(term.name, written.value)
                 return
         except ValueError as error:
             reason = str(error)

@@ -14,15 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
+from corollary.analysis import traverse
 from corollary.analysis.phrases import related_spans, term_text
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.analysis.traverse import (
-    aggregates_in,
-    all_variables,
-    all_variables_in,
-    atom_uses,
-    clause_terms,
-)
 from corollary.core import logic
 from corollary.core.functors.catalog import signature_of
 from corollary.core.functors.spec import Nullness
@@ -109,13 +103,13 @@ def _strict_variables(term: logic.Term) -> Iterator[str]:
 
 def nullable_variables(clause: logic.Clause, columns: Nullability) -> frozenset[str]:
     """Return the variables that may be null when the clause holds, those of aggregates too."""
-    nullable = frozenset(variable.name for variable in all_variables_in(clause.body))
+    nullable = frozenset(variable.name for variable in traverse.all_variables_in(clause.body))
     while True:  # what is found not to be null may make the right side of an `is` a value
         evidence = _Evidence(columns, clause.is_null_safe, nullable)
         points = evidence.of_body(clause.body)
         for head in clause.heads:
             for term in head.arguments:
-                for aggregate in aggregates_in(term):
+                for aggregate in traverse.aggregates_in(term):
                     evidence.add_aggregate(points, aggregate)
         evidence.add_missing(points)
         found = frozenset(name for name, each in points.items() if each < _NOT_NULL_POINTS)
@@ -134,7 +128,7 @@ def has_null_source(clause: logic.Clause) -> bool:
     return any(
         (isinstance(part, logic.Constant) and part.value is None)
         or (isinstance(part, logic.Functor) and _makes_null(part))
-        for term, _ in clause_terms(clause)
+        for term, _ in traverse.clause_terms(clause)
         for part in logic.subterms(term)
     )
 
@@ -239,12 +233,12 @@ class _Evidence:
     def _of_term(self, term: logic.Term, is_value: bool) -> Counter[str]:
         """Return the evidence of a term that is compared; all variables of a value have one."""
         points: Counter[str] = Counter()
-        inner = list(aggregates_in(term))
+        inner = list(traverse.aggregates_in(term))
         for aggregate in inner:
             self.add_aggregate(points, aggregate)
         if not isinstance(term, logic.AggregateTerm):
-            inside = {v.name for aggregate in inner for v in all_variables(aggregate)}
-            names = [v.name for v in all_variables(term) if v.name not in inside]
+            inside = {v.name for aggregate in inner for v in traverse.all_variables(aggregate)}
+            names = [v.name for v in traverse.all_variables(term) if v.name not in inside]
             strict = set(_strict_variables(term)) if is_value else set()
             self.add(points, {name: _NOT_NULL_POINTS if name in strict else 0 for name in names})
         return points
@@ -264,7 +258,7 @@ def null_literals(
 ) -> Iterator[Diagnostic]:
     """Yield the literals `null` that bodies ask for in columns that are not nullable."""
     for clause in clauses:
-        for use in atom_uses(clause):
+        for use in traverse.atom_uses(clause):
             arguments = tuple(
                 term if isinstance(term, logic.Constant) else logic.Wildcard()
                 for term in use.atom.arguments

@@ -19,20 +19,9 @@ from dataclasses import replace
 from itertools import count, product
 from typing import assert_never
 
+from corollary.documents.queries import pattern
 from corollary.documents.queries.comparisons import Conditions
 from corollary.documents.queries.parse import syntax_error
-from corollary.documents.queries.pattern import (
-    Axis,
-    Branch,
-    DocumentQuery,
-    Edge,
-    OrBranch,
-    PatternNode,
-    bound_in,
-    nodes_below,
-    nodes_of,
-    variables_in,
-)
 from corollary.documents.queries.shape import FixedLabel, Fork, Group, Node, QueryShape, Root
 from corollary.source import Span
 
@@ -45,7 +34,7 @@ class _ConflictError(Exception):
     """Two labels meet in one class: nothing can match."""
 
 
-def build_shape(query: DocumentQuery) -> QueryShape:
+def build_shape(query: pattern.DocumentQuery) -> QueryShape:
     """Return a query in the form that is compiled to rules."""
     classes = _classes(query)
     outputs = tuple(classes[name] for name in query.outputs)
@@ -70,9 +59,9 @@ def build_shape(query: DocumentQuery) -> QueryShape:
     return QueryShape(tuple(roots), query.outputs, key)
 
 
-def _classes(query: DocumentQuery) -> dict[str, str]:
+def _classes(query: pattern.DocumentQuery) -> dict[str, str]:
     """Return for each variable the first one of its class."""
-    nodes = [node for root in query.roots for node in nodes_of(root)]
+    nodes = [node for root in query.roots for node in pattern.nodes_of(root)]
     names = list(
         dict.fromkeys(name for each in nodes for name in (each.variable, each.arrival) if name)
     )
@@ -83,24 +72,26 @@ def _classes(query: DocumentQuery) -> dict[str, str]:
     return found
 
 
-def _rename(node: PatternNode, classes: Mapping[str, str]) -> PatternNode:
+def _rename(node: pattern.PatternNode, classes: Mapping[str, str]) -> pattern.PatternNode:
     return _map_nodes(
         node, lambda each: replace(each, variable=classes[each.variable]) if each.variable else each
     )
 
 
-def _map_nodes(node: PatternNode, change: Callable[[PatternNode], PatternNode]) -> PatternNode:
+def _map_nodes(
+    node: pattern.PatternNode, change: Callable[[pattern.PatternNode], pattern.PatternNode]
+) -> pattern.PatternNode:
     """Return a pattern with every node changed, the lower ones first."""
 
-    def in_branches(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    def in_branches(branches: tuple[pattern.Branch, ...]) -> tuple[pattern.Branch, ...]:
         return tuple(in_branch(each) for each in branches)
 
-    def in_branch(branch: Branch) -> Branch:
+    def in_branch(branch: pattern.Branch) -> pattern.Branch:
         match branch:
-            case Edge(axis=axis, node=below):
-                return Edge(axis, _map_nodes(below, change))
-            case OrBranch(alternatives=alternatives, span=span):
-                return OrBranch(tuple(map(in_branches, alternatives)), span)
+            case pattern.Edge(axis=axis, node=below):
+                return pattern.Edge(axis, _map_nodes(below, change))
+            case pattern.OrBranch(alternatives=alternatives, span=span):
+                return pattern.OrBranch(tuple(map(in_branches, alternatives)), span)
             case _:
                 assert_never(branch)
 
@@ -110,7 +101,7 @@ def _map_nodes(node: PatternNode, change: Callable[[PatternNode], PatternNode]) 
 # --- pin -----------------------------------------------------------------------------------------
 
 
-def _pin(node: PatternNode) -> tuple[PatternNode, dict[str, str]]:
+def _pin(node: pattern.PatternNode) -> tuple[pattern.PatternNode, dict[str, str]]:
     """Return a pattern whose pinned classes are labels, and these labels by class."""
     pins: dict[str, str] = {}
     while True:
@@ -126,39 +117,39 @@ def _pin(node: PatternNode) -> tuple[PatternNode, dict[str, str]]:
         node = _with_labels(node, fresh)
 
 
-def _certain(node: PatternNode) -> Iterator[PatternNode]:
+def _certain(node: pattern.PatternNode) -> Iterator[pattern.PatternNode]:
     """Yield the nodes that every match has."""
     yield node
     for branch in node.branches:
-        if isinstance(branch, Edge):
+        if isinstance(branch, pattern.Edge):
             yield from _certain(branch.node)
 
 
-def _with_labels(node: PatternNode, pins: Mapping[str, str]) -> PatternNode:
+def _with_labels(node: pattern.PatternNode, pins: Mapping[str, str]) -> pattern.PatternNode:
     """Return a pattern with labels for classes; alternatives with another label are left out."""
 
-    def in_node(each: PatternNode) -> PatternNode:
+    def in_node(each: pattern.PatternNode) -> pattern.PatternNode:
         pin = pins.get(each.variable) if each.variable else None
         if pin is not None and each.label not in (None, pin):
             raise _ConflictError
         kept = each if pin is None else replace(each, label=pin, variable=None)
         return replace(kept, branches=in_branches(each.branches))
 
-    def in_branches(branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
-        found: list[Branch] = []
+    def in_branches(branches: tuple[pattern.Branch, ...]) -> tuple[pattern.Branch, ...]:
+        found: list[pattern.Branch] = []
         for branch in branches:
             match branch:
-                case Edge(axis=axis, node=below):
-                    found.append(Edge(axis, in_node(below)))
-                case OrBranch(alternatives=alternatives, span=span):
-                    found += in_choice(alternatives, OrBranch((), span))
+                case pattern.Edge(axis=axis, node=below):
+                    found.append(pattern.Edge(axis, in_node(below)))
+                case pattern.OrBranch(alternatives=alternatives, span=span):
+                    found += in_choice(alternatives, pattern.OrBranch((), span))
                 case _:
                     assert_never(branch)
         return tuple(found)
 
     def in_choice(
-        alternatives: tuple[tuple[Branch, ...], ...], choice: OrBranch
-    ) -> tuple[Branch, ...]:
+        alternatives: tuple[tuple[pattern.Branch, ...], ...], choice: pattern.OrBranch
+    ) -> tuple[pattern.Branch, ...]:
         left = []
         for alternative in alternatives:
             try:
@@ -175,20 +166,22 @@ def _with_labels(node: PatternNode, pins: Mapping[str, str]) -> PatternNode:
 # --- spread --------------------------------------------------------------------------------------
 
 
-def _spread(node: PatternNode, outer: Names) -> list[PatternNode]:
+def _spread(node: pattern.PatternNode, outer: Names) -> list[pattern.PatternNode]:
     """Return patterns that together mean the same, whose choices bind alike what others need."""
     own = outer if node.variable is None else outer | {node.variable}
     return [replace(node, branches=branches) for branches in _spread_branches(node.branches, own)]
 
 
-def _spread_branches(branches: tuple[Branch, ...], outer: Names) -> list[tuple[Branch, ...]]:
-    options: list[list[tuple[Branch, ...]]] = []
+def _spread_branches(
+    branches: tuple[pattern.Branch, ...], outer: Names
+) -> list[tuple[pattern.Branch, ...]]:
+    options: list[list[tuple[pattern.Branch, ...]]] = []
     for at, branch in enumerate(branches):
-        needed = outer | variables_in(branches[:at] + branches[at + 1 :])
+        needed = outer | pattern.variables_in(branches[:at] + branches[at + 1 :])
         match branch:
-            case Edge(axis=axis, node=below):
-                options.append([(Edge(axis, each),) for each in _spread(below, needed)])
-            case OrBranch(alternatives=alternatives):
+            case pattern.Edge(axis=axis, node=below):
+                options.append([(pattern.Edge(axis, each),) for each in _spread(below, needed)])
+            case pattern.OrBranch(alternatives=alternatives):
                 options.append(_spread_choice(branch, alternatives, needed))
             case _:
                 assert_never(branch)
@@ -196,11 +189,13 @@ def _spread_branches(branches: tuple[Branch, ...], outer: Names) -> list[tuple[B
 
 
 def _spread_choice(
-    choice: OrBranch, alternatives: tuple[tuple[Branch, ...], ...], needed: Names
-) -> list[tuple[Branch, ...]]:
+    choice: pattern.OrBranch, alternatives: tuple[tuple[pattern.Branch, ...], ...], needed: Names
+) -> list[tuple[pattern.Branch, ...]]:
     spread = [each for one in alternatives for each in _spread_branches(one, needed)]
-    kept = variables_in((choice,)) & needed
-    is_even = all(kept <= bound_in(PatternNode(None, None, each)) for each in spread)
+    kept = pattern.variables_in((choice,)) & needed
+    is_even = all(
+        kept <= pattern.bound_in(pattern.PatternNode(None, None, each)) for each in spread
+    )
     return [(replace(choice, alternatives=tuple(spread)),)] if is_even else spread
 
 
@@ -208,13 +203,13 @@ def _spread_choice(
 
 
 def _root(
-    node: PatternNode,
+    node: pattern.PatternNode,
     outputs: tuple[str, ...],
     pins: Mapping[str, str],
     numbers: Iterator[int],
     conditions: Conditions,
 ) -> Root:
-    uses = Counter(each.variable for each in nodes_of(node) if each.variable)
+    uses = Counter(each.variable for each in pattern.nodes_of(node) if each.variable)
     named = {*outputs, *conditions.classes}
     idle = {name for name, number in uses.items() if number == 1 and name not in named}
     node = _map_nodes(node, lambda each: _without(each, idle, named))
@@ -224,7 +219,7 @@ def _root(
     return Root(shaped, made, conditions)
 
 
-def _without(node: PatternNode, idle: set[str], named: set[str]) -> PatternNode:
+def _without(node: pattern.PatternNode, idle: set[str], named: set[str]) -> pattern.PatternNode:
     """Return a node without the variables that nobody asks for."""
     variable = None if node.variable in idle else node.variable
     arrival = node.arrival if node.arrival in named else None
@@ -237,10 +232,10 @@ class _Numbering:
     def __init__(self, numbers: Iterator[int]) -> None:
         self._numbers = numbers
 
-    def node(self, node: PatternNode, axis: Axis | None, outer: Names) -> Node:
+    def node(self, node: pattern.PatternNode, axis: pattern.Axis | None, outer: Names) -> Node:
         number = next(self._numbers)
         own: Names = frozenset() if node.variable is None else frozenset((node.variable,))
-        below = variables_in(node.branches)
+        below = pattern.variables_in(node.branches)
         carried = node.variable if own & (outer | below) else None
         start = own if carried else frozenset()
         if node.arrival is not None:
@@ -251,18 +246,18 @@ class _Numbering:
         return Node(number, axis, label, kind, carried, columns, group, node.span, node.arrival)
 
     def _group(
-        self, number: int, branches: tuple[Branch, ...], outer: Names, start: Names
+        self, number: int, branches: tuple[pattern.Branch, ...], outer: Names, start: Names
     ) -> Group:
         numbered: list[Node | Fork] = []
-        needed = [variables_in((each,)) for each in branches]
+        needed = [pattern.variables_in((each,)) for each in branches]
         prefix = start & outer.union(*needed)
         prefixes = [tuple(sorted(prefix))]
         for at, branch in enumerate(branches):
             others = outer.union(start, *needed[:at], *needed[at + 1 :])
             match branch:
-                case Edge(axis=axis, node=below):
+                case pattern.Edge(axis=axis, node=below):
                     numbered.append(self.node(below, axis, others))
-                case OrBranch(alternatives=alternatives):
+                case pattern.OrBranch(alternatives=alternatives):
                     numbered.append(self._fork(alternatives, needed[at] & others, others))
                 case _:
                     assert_never(branch)
@@ -275,11 +270,11 @@ class _Numbering:
         return Group(number, tuple(numbered), tuple(prefixes))
 
     @staticmethod
-    def _span(branch: Branch) -> Span | None:
-        return branch.node.span if isinstance(branch, Edge) else branch.span
+    def _span(branch: pattern.Branch) -> Span | None:
+        return branch.node.span if isinstance(branch, pattern.Edge) else branch.span
 
     def _fork(
-        self, alternatives: tuple[tuple[Branch, ...], ...], columns: Names, outer: Names
+        self, alternatives: tuple[tuple[pattern.Branch, ...], ...], columns: Names, outer: Names
     ) -> Fork:
         number = next(self._numbers)
         groups = tuple(
@@ -288,13 +283,13 @@ class _Numbering:
         return Fork(number, tuple(sorted(columns)), groups)
 
 
-def duplicates(node: PatternNode) -> list[PatternNode]:
+def duplicates(node: pattern.PatternNode) -> list[pattern.PatternNode]:
     """Return the nodes that stand twice below one node, in the same way."""
     found = []
-    for each in (node, *nodes_below(node.branches)):
-        seen: set[Branch] = set()
+    for each in (node, *pattern.nodes_below(node.branches)):
+        seen: set[pattern.Branch] = set()
         for branch in each.branches:
-            if isinstance(branch, Edge) and branch in seen and branch.node.variable is None:
+            if isinstance(branch, pattern.Edge) and branch in seen and branch.node.variable is None:
                 found.append(branch.node)
             seen.add(branch)
     return found

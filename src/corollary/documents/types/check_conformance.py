@@ -73,11 +73,6 @@ class Conformance:
     brought nothing. If the document has no completion in the first way, it has none. If it has one
     in the second way, it has one. Only between the two the document is checked as a whole.
 
-    Args:
-        type_: what the document has to be.
-        tree: the document.
-        limits: what a search may take.
-
     Raises:
         ActiveDocumentError: it has no completion.
     """

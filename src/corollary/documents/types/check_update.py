@@ -12,14 +12,8 @@ from corollary.documents.trees.forest import (
     children_of,
     roots_of,
 )
+from corollary.documents.types import function_types
 from corollary.documents.types.content_fit import fitting_types
-from corollary.documents.types.function_types import (
-    ANY,
-    FunctionType,
-    Grammar,
-    Production,
-    roots_allowed,
-)
 
 
 def check_document(forest: Forest) -> None:
@@ -38,20 +32,20 @@ def check_document(forest: Forest) -> None:
         raise ActiveDocumentError.of("C1224", message, None, note)
 
 
-def check_type(name: str, type_: FunctionType | None, forest: Forest) -> None:
+def check_type(name: str, type_: function_types.FunctionType | None, forest: Forest) -> None:
     """Check that the trees of a function are of its type.
 
     Raises:
         ActiveDocumentError: one is not.
     """
-    allowed = roots_allowed(type_)
+    allowed = function_types.roots_allowed(type_)
     for root in roots_of(forest) if allowed is not None else ():
         if root.kind is NodeKind.FUNCTION or root.label not in (allowed or ()):
             listed = ", ".join(f"`{each}`" for each in sorted(allowed or ())) or "nothing"
             message = f"The function `{name}` brought `{_shown(root)}`."
             note = f"its type allows {listed}"
             raise ActiveDocumentError.of("C1233", message, None, note)
-    if isinstance(type_, Grammar):
+    if isinstance(type_, function_types.Grammar):
         for root in nonconforming_roots(type_, forest):
             message = (
                 f"The function `{name}` brought a tree `{_shown(root)}` that is not of its type."
@@ -109,7 +103,7 @@ def _shown(root: ForestNode) -> str:
 # --- trees of a grammar --------------------------------------------------------------------------
 
 
-def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
+def nonconforming_roots(grammar: function_types.Grammar, forest: Forest) -> list[ForestNode]:
     """Return the roots of a forest whose trees are not of a grammar.
 
     A tree is of a type if one of its productions has the label, and the children fit
@@ -120,7 +114,7 @@ def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
     of no child.
     """
     below = children_of(forest)
-    types: list[set[str]] = [{ANY} for _ in forest]
+    types: list[set[str]] = [{function_types.ANY} for _ in forest]
     for position in reversed(range(len(forest))):
         row = forest[position]
         calls = {forest[at].label for at in below[position] if forest[at].kind is NodeKind.FUNCTION}
@@ -143,8 +137,8 @@ def nonconforming_roots(grammar: Grammar, forest: Forest) -> list[ForestNode]:
     ]
 
 
-def _may_call(production: Production, functions: set[str]) -> bool:
+def _may_call(production: function_types.Production, functions: set[str]) -> bool:
     """Whether calls of functions may stand among the children of a production."""
     return functions <= production.calls or any(
-        child.type == ANY and not child.is_single for child in production.children
+        child.type == function_types.ANY and not child.is_single for child in production.children
     )
