@@ -9,7 +9,7 @@ import pytest
 
 import corollary
 from corollary.database.access.principals import OWNER, Principal
-from corollary.database.reading.goal_plans import parse_simple_goal
+from corollary.database.reading.shape_plans import parse_simple_goal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.dispatch import handle

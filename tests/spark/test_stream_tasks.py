@@ -22,8 +22,7 @@ from corollary.database.writing import frame_rows
 from corollary.database.writing.frame_rows import NetChange, read_batch
 from corollary.errors import InputError
 from corollary.streaming import batches
-from corollary.streaming.batches import BatchProcessor, StreamBatch
-from corollary.streaming.folders import FolderReader
+from corollary.streaming.batches import BatchProcessor, FolderReader, StreamBatch
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX

@@ -24,8 +24,7 @@ from corollary.database.intake.source_guards import HALF, SourceGuards
 from corollary.database.writing.events import join_events
 from corollary.errors import ConstraintError, InputError
 from corollary.streaming import batches, stream
-from corollary.streaming.batches import BatchProcessor, StreamBatch
-from corollary.streaming.folders import FolderReader
+from corollary.streaming.batches import BatchProcessor, FolderReader, StreamBatch
 from corollary.streaming.frames import FrameReader
 from corollary.warehouse.sources.quarantine import BadRowPolicy
 from support.command_line import INPUT, OK, cli, put

@@ -21,10 +21,10 @@ from corollary.core.arrow import to_python
 from corollary.core.plans import WORKING_SEPARATOR
 from corollary.database.database import Database
 from corollary.database.transaction import Transaction
+from corollary.database.upkeep.checked_reads import FindingKind
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.transfer import export_all, import_all
 from corollary.database.upkeep.verify import verify
-from corollary.database.upkeep.verify_report import FindingKind
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import WarehouseError
 from corollary.maintain.payload import payload_relations_of

@@ -20,8 +20,7 @@ from corollary.database.program_change import Conversion
 from corollary.database.state import DatabaseState
 from corollary.database.writing.operations import Operation, with_written_parts
 from corollary.errors import InputError
-from corollary.warehouse.copies import count_copies
-from corollary.warehouse.set_difference import distinct
+from corollary.warehouse.copies import count_copies, distinct
 from corollary.warehouse.sources.quarantine import QUARANTINE
 
 Alter = Callable[[LoadedProgram], tuple[Program, Alteration | None]]

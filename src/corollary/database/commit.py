@@ -58,7 +58,7 @@ from corollary.errors import ConflictError, ConstraintError, Diagnostic, InputEr
 from corollary.maintain.maintenance import Maintenance
 from corollary.maintain.update import Update
 from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
-from corollary.warehouse.catalog.group_keys import given_key
+from corollary.warehouse.catalog.idempotency_keys import given_key
 
 if TYPE_CHECKING:
     from corollary.database.alterations import Alter

@@ -20,7 +20,7 @@ from corollary.database.access.grants import require_grant, unknown_relation
 from corollary.database.program.names import readable_relation
 from corollary.errors import InputError
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
-from corollary.warehouse.catalog.group_keys import given_key
+from corollary.warehouse.catalog.idempotency_keys import given_key
 from corollary.warehouse.catalog.inventory import relation_sizes
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog

@@ -29,7 +29,7 @@ from corollary.database.writing.bag_operations import check_counts
 from corollary.database.writing.operations import Operation
 from corollary.database.writing.rows import check_rows, is_frame
 from corollary.errors import ConstraintError, InputError
-from corollary.warehouse.catalog.group_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
+from corollary.warehouse.catalog.idempotency_keys import KEY_MAX_CHARACTERS, SCOPE_END, scope_of
 
 if TYPE_CHECKING:
     from corollary.database.alterations import Alter

@@ -40,7 +40,7 @@ from corollary.provenance.proof import Absence, Proof
 from corollary.provenance.query_state import query_state
 from corollary.provenance.why import why
 from corollary.rewrite.translation_unit import unused_name
-from corollary.warehouse.set_difference import minus
+from corollary.warehouse.copies import minus
 
 TODAY_FUNCTOR = "today"
 

@@ -28,13 +28,12 @@ from corollary.errors import InputError
 from corollary.spark.access import DataSourceOptions, OpenSource, open_source
 from corollary.warehouse.catalog.catalog_rows import Commit, RecordedChange, StoredChange
 from corollary.warehouse.consistent_read import read_consistently
-from corollary.warehouse.copies import change_data, repeat_portion
+from corollary.warehouse.copies import change_data, minus, repeat_portion
 from corollary.warehouse.files.durable_files import DELETE, INSERT
 from corollary.warehouse.files.file_rows import RowsFile
 from corollary.warehouse.files.multi_file_table import table_files
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.publishing.history import net_delta
-from corollary.warehouse.set_difference import minus
 from corollary.warehouse.warehouse import Warehouse, read_change
 
 TASK_ROWS = 1 << 19

@@ -38,10 +38,9 @@ from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.spark.access import DataSourceOptions, bad_option, open_source
 from corollary.streaming.batches import METADATA_FILE
 from corollary.streaming.frames import FrameReader
-from corollary.warehouse.copies import repeat_rows, row_difference
+from corollary.warehouse.copies import difference, repeat_rows, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.places import Place, place_of
-from corollary.warehouse.set_difference import difference
 from corollary.warehouse.warehouse_catalog import DATA_DIRECTORY
 
 # Before PySpark 4.2, timestamps are in UTC without saying so.

@@ -25,8 +25,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.intake.pipeline import Inputs, PipelineRun, run
 from corollary.database.program.loaded_program import load_program
 from corollary.errors import ConflictError, CorollaryError, InputError
-from corollary.streaming.batches import StreamBatch
-from corollary.streaming.folders import Folder, find_folders
+from corollary.streaming.batches import Folder, StreamBatch, find_folders
 from corollary.streaming.stream import default_checkpoint, failure_of, start_query, stop
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ def read_cases(path: Path, programs: Sequence[Path] = ()) -> list[Case]:
     if path.suffix in PROGRAM_EXTENSIONS:
         from corollary.testing.text_cases import read_texts as read
     else:
-        from corollary.testing.yaml_cases import read_yaml as read
+        from corollary.testing.cases import read_yaml as read
     cases = read(path, programs or _programs_beside(path))
     for each in cases:
         if not each.files.paths:

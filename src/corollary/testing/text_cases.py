@@ -27,8 +27,7 @@ from corollary.errors import InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.frontends.datalog.preprocessor import read_source
 from corollary.source import SourceFile, Span
-from corollary.testing.cases import Case, CaseValue, ProgramFiles
-from corollary.testing.yaml_cases import YamlReader
+from corollary.testing.cases import Case, CaseValue, ProgramFiles, YamlReader
 
 LINES = ("case", "program", "today", "refused", "alert", "no alerts")
 """The sections that are one line."""

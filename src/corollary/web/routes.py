@@ -16,7 +16,6 @@ from corollary.serve.answers import ServiceError
 from corollary.serve.service import Service
 from corollary.web.drawer import open_drawer
 from corollary.web.frame import NavigationEntry, PageFrame, StaticFile
-from corollary.web.page import Page
 from corollary.web.pages import (
     advice,
     alerts,
@@ -32,7 +31,7 @@ from corollary.web.pages import (
     relations,
     trials,
 )
-from corollary.web.visit import NOT_KEPT, Visit
+from corollary.web.visit import NOT_KEPT, Page, Visit
 
 PAGES: tuple[Page, ...] = (
     *graph.PAGES,

@@ -1,7 +1,7 @@
-"""A visit: one request of a browser, the point in history that it looks at, and what it asks."""
+"""A visit: one request of a browser, what it looks at, and what it asks; pages, which answer it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -155,3 +155,28 @@ class Visit:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() else None
+
+
+Show = Callable[[Visit], Awaitable[Response]]
+"""Answers a visit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, or a part of one that scripts fetch.
+
+    Attributes:
+        path: as starlette writes it, such as `/relations/{relation}`.
+        show: answers a visit.
+        title: in the navigation; empty if it has no place there.
+        keys: what takes one there from the keyboard, such as `g m`.
+        belongs_to: the title of the page whose place in the navigation is marked; its own if empty.
+        methods: of HTTP.
+    """
+
+    path: str
+    show: Show
+    title: str = ""
+    keys: str = ""
+    belongs_to: str = ""
+    methods: tuple[str, ...] = ("GET",)

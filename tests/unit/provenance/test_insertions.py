@@ -7,7 +7,7 @@ import pytest
 
 import corollary
 from corollary.database.database import Database, state_of
-from corollary.database.memory_store import MemoryStore
+from corollary.database.store import MemoryStore
 from corollary.provenance.absences.insertions import InsertionSearch, find_insertions
 from corollary.provenance.limits import Allowance, ProofLimits
 from corollary.provenance.nodes import CutReason

@@ -21,7 +21,7 @@ from corollary.core.types import NUMBER, SYMBOL, decimal
 from corollary.warehouse.files import parquet_encoding
 from corollary.warehouse.publishing import published_files
 from corollary.warehouse.publishing.history import RecentHistory
-from corollary.warehouse.sources import delta_feed
+from corollary.warehouse.sources import delta_source
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta
 from support.published_table import EDGE, ODD, House, random_row
 from support.spark.in_process_partitions import RowsElsewhere
@@ -197,13 +197,13 @@ def test_another_warehouse_reads_the_feed(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[tuple[int, int]] = []
-    read_feed = delta_feed.read_feed
+    read_feed = delta_source.read_feed
 
     def noted(path: Path, name: str, expected: Any, after: int, upto: int) -> Any:
         read.append((after, upto))
         return read_feed(path, name, expected, after, upto)
 
-    monkeypatch.setattr(delta_feed, "read_feed", noted)
+    monkeypatch.setattr(delta_source, "read_feed", noted)
     (tmp_path / "p.dl").write_text(
         ".decl edge(x: number, y: symbol)\n"
         '.input edge(format=delta, filename="warehouse/tables/edge")\n'

@@ -16,8 +16,8 @@ from corollary.core.arrow import from_python, to_python
 from corollary.core.program import Relation
 from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.errors import InputError
+from corollary.warehouse.copies import difference
 from corollary.warehouse.files import input_files
-from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources import file_source
 from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.file_formats import FORMATS

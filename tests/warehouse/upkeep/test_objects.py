@@ -13,10 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 import corollary
 from corollary.database.upkeep.backup import UNFINISHED, copy
 from corollary.database.upkeep.erase import erase
-from corollary.database.upkeep.repair import repair
 from corollary.database.upkeep.retention import Retention, collect
 from corollary.database.upkeep.status import status
-from corollary.database.upkeep.verify import verify
+from corollary.database.upkeep.verify import repair, verify
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse as warehouses
 from corollary.warehouse.files import durable_files

@@ -10,9 +10,8 @@ import pytest
 import corollary
 from corollary.core.arrow import from_python, to_python
 from corollary.database.database import Database
-from corollary.database.upkeep.repair import repair
-from corollary.database.upkeep.verify import verify
-from corollary.database.upkeep.verify_report import FindingKind
+from corollary.database.upkeep.checked_reads import FindingKind
+from corollary.database.upkeep.verify import repair, verify
 from corollary.maintain.payload import payload_relations_of
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.warehouse import RelationDelta

@@ -11,10 +11,9 @@ import pytest
 
 import corollary
 from corollary.core.arrow import from_python
-from corollary.database.upkeep.repair import repair
+from corollary.database.upkeep.checked_reads import FindingKind, VerifyFinding
 from corollary.database.upkeep.retention import Retention, collect
-from corollary.database.upkeep.verify import verify
-from corollary.database.upkeep.verify_report import FindingKind, VerifyFinding
+from corollary.database.upkeep.verify import repair, verify
 from corollary.errors import WarehouseError
 from corollary.warehouse import warehouse
 from corollary.warehouse.catalog.catalog_rows import NewCommit

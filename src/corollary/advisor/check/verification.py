@@ -47,7 +47,7 @@ from corollary.database.database import Database, state_of
 from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.upkeep.expected_contents import recompute
 from corollary.errors import ConstraintError, CorollaryError
-from corollary.warehouse.set_difference import difference
+from corollary.warehouse.copies import difference
 
 if TYPE_CHECKING:
     import pyarrow as pa

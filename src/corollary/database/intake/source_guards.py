@@ -26,9 +26,8 @@ from corollary.core.engine import TableHandle, TaskPool
 from corollary.core.program import ROW_BOUND_FORMS, Directive, Relation, RowBound
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.copies import CopiesHandle, repeat_rows, row_difference
+from corollary.warehouse.copies import CopiesHandle, minus, repeat_rows, row_difference
 from corollary.warehouse.files.file_rows import table_of
-from corollary.warehouse.set_difference import minus
 from corollary.warehouse.sources.source import Rows, Source, SourceChange
 from corollary.warehouse.sources.tasks.deletions import count_deleted
 

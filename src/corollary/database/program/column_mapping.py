@@ -14,7 +14,7 @@ from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
-from corollary.warehouse.set_difference import distinct
+from corollary.warehouse.copies import distinct
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from corollary.core.states import State
 from corollary.core.values import comparable_row, format_row
 from corollary.data_class import dataclass
 from corollary.database.counters import ProgressRecorder
-from corollary.database.reactions.trigger_causes import TriggerCauses
+from corollary.database.reactions.causes import TriggerCauses, ViolationCauses
 from corollary.database.reactions.trigger_rounds import TriggerRounds
-from corollary.database.reactions.violation_causes import ViolationCauses
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
 from corollary.errors import WHY_HINT, Diagnostic, InputError

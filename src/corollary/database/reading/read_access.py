@@ -20,13 +20,12 @@ from corollary.database.arguments import COUNT, check_function, checked
 from corollary.database.changes import Changes
 from corollary.database.counters import ProgressRecorder
 from corollary.database.engines import SparkFrames, create_engine
-from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import ResolvedGoal, arrange, given_rows, read_goal
 from corollary.database.program.names import readable_relation
 from corollary.database.program.question_bounds import bounded_question
 from corollary.database.reading.why_access import WhyAccess
 from corollary.database.state import DatabaseState
-from corollary.database.store import Store
+from corollary.database.store import MemoryStore, Store
 from corollary.database.writing.day import unset_day
 from corollary.errors import CorollaryError, InputError
 from corollary.maintain.solve import answer_goal
@@ -211,7 +210,7 @@ class ReadAccess(WhyAccess):
 
     def _recall_goal(self, text: str) -> "tuple[Relation, pa.Table] | None":
         """Answer a goal by the plan of an earlier one; None if there is no such plan."""
-        from corollary.database.reading.goal_plans import GoalPlans, parse_simple_goal
+        from corollary.database.reading.shape_plans import GoalPlans, parse_simple_goal
 
         goal = parse_simple_goal(text)
         if goal is None:

@@ -24,7 +24,7 @@ from typing import Any
 from corollary.console import Console, Phase, SilentConsole
 from corollary.data_class import dataclass
 from corollary.errors import ConflictError, Diagnostic, WarehouseError, redact_password
-from corollary.warehouse.catalog import credentials, group_keys, key_digests, query_log, schema
+from corollary.warehouse.catalog import credentials, idempotency_keys, query_log, schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.copy_lease import copy_lease
 from corollary.warehouse.files import durable_files
@@ -44,6 +44,13 @@ NOT_BRANCHED = (*NOT_COPIED, "corollary_outbox")
 """Alerts that wait are delivered by the original: a backup takes its place, a branch does not."""
 ORIGIN_KEY = "branched_from"
 """The property of a catalog that says which warehouse it is a branch of, and of which commit."""
+OPTIONAL_TABLES = {
+    query_log.TABLE: query_log.CREATE,
+    credentials.TABLE: credentials.CREATE,
+    idempotency_keys.TABLE: idempotency_keys.CREATE,
+    idempotency_keys.DIGESTS_TABLE: idempotency_keys.CREATE_DIGESTS,
+}
+"""What not every catalog has, and what creates it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +310,10 @@ def _copy_rows(source: Catalog, target: Catalog, omitted: Collection[str]) -> No
     with source.read_transaction() as reading, target.write_transaction() as writing:
         tables = [each for each in schema.TABLES if each not in omitted]
         there = reading.tables()
-        for optional in (query_log, credentials, group_keys, key_digests):
-            if optional.TABLE in there:
-                writing.execute(optional.CREATE)
-                tables.append(optional.TABLE)
+        for table, create in OPTIONAL_TABLES.items():
+            if table in there:
+                writing.execute(create)
+                tables.append(table)
         for table in tables:
             query = f"SELECT * FROM {table}"  # noqa: S608 - a name of ours
             for batch in reading.batches(query, COPY_BATCH_ROWS):

@@ -1,9 +1,12 @@
-"""Reads with checks: files whose bytes, rows and columns are as recorded, and their history.
+"""The report of a verification; reads with checks: bytes, rows and columns are as recorded.
 
 Relations are replayed from snapshots and changes alone, without an index.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
+from enum import StrEnum
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,14 +14,121 @@ from corollary.console import Console
 from corollary.core.arrow import schema_of
 from corollary.core.program import NormalProgram, Relation
 from corollary.data_class import dataclass
-from corollary.database.upkeep.verify_report import VerifyReport
 from corollary.engines.local.engine import LocalEngine
-from corollary.errors import WarehouseError
+from corollary.errors import Diagnostic, WarehouseError, render
 from corollary.warehouse.catalog.catalog_rows import StoredChange, StoredIndex, StoredSnapshot
 from corollary.warehouse.catalog.inventory import Inventory
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.files import durable_files, multi_file_table
 from corollary.warehouse.warehouse import INDEX_PREFIX, RelationDelta, Warehouse
+
+
+class FindingKind(StrEnum):
+    """What a finding is about."""
+
+    CATALOG = "catalog"
+    CHANGE = "change"
+    SNAPSHOT = "snapshot"
+    INDEX = "index"
+    STATE = "state"
+    PAYLOAD = "payload"
+    TABLE = "table"
+
+
+RESTORE_CURE = "restore the warehouse from a backup: there is no other copy of this data"
+REPAIR_CURE = "run `corollary verify --repair`: it can be rebuilt from what is undamaged"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyFinding:
+    """A defect of a warehouse.
+
+    Attributes:
+        code: as in `docs/diagnostics.md`.
+        file: where it is: a path in the warehouse, or the catalog.
+        relation: whose tuples are concerned, if any.
+        commit: the commit that is concerned, if any.
+        is_repairable: whether it is derived data, which can be rebuilt.
+        sound_from: a later commit from which on the defect does not matter; 0 if there is none.
+    """
+
+    kind: FindingKind
+    code: str
+    message: str
+    file: str
+    relation: str = ""
+    commit: int = 0
+    is_repairable: bool = False
+    sound_from: int = 0
+
+    @property
+    def cure(self) -> str:
+        """What to do about it."""
+        if self.sound_from and not self.is_repairable:
+            return (
+                f"{RESTORE_CURE}; or drop commits {self.commit} to {self.sound_from - 1} and all "
+                f"before them with `corollary gc --keep-commits`: from {self.sound_from} on "
+                "everything is there"
+            )
+        return REPAIR_CURE if self.is_repairable else RESTORE_CURE
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What tells findings apart, in two verifications of one warehouse."""
+        return str(self.kind), self.file, self.relation, str(self.commit)
+
+    def __str__(self) -> str:
+        return render(Diagnostic(self.code, self.message, None, self.cure))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as `verify` prints it."""
+        return {
+            "kind": str(self.kind),
+            "code": self.code,
+            "message": self.message,
+            "file": self.file,
+            "relation": self.relation or None,
+            "commit": self.commit or None,
+            "repairable": self.is_repairable,
+            "cure": self.cure,
+        }
+
+
+@dataclass(slots=True)
+class VerifyReport:
+    """What a verification found, and how much it checked.
+
+    Attributes:
+        has_recomputed: whether derived relations were compared with their recomputation, which
+            is not possible if a base relation is lost.
+        repaired: earlier findings that no longer apply.
+    """
+
+    commits: int = 0
+    changes: int = 0
+    snapshots: int = 0
+    index_files: int = 0
+    relations: int = 0
+    tuples: int = 0
+    tables: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    has_recomputed: bool = False
+    findings: list[VerifyFinding] = field(default_factory=list)
+    repaired: list[VerifyFinding] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as `verify` prints it."""
+        counted = ("commits", "changes", "snapshots", "index_files", "relations", "tuples")
+        counts = {name: getattr(self, name) for name in (*counted, "tables", "bytes")}
+        return {
+            "sound": not self.findings,
+            "checked": {**counts, "recomputed": self.has_recomputed},
+            "findings": [each.as_json() for each in self.findings],
+            "repaired": [each.as_json() for each in self.repaired],
+            "seconds": round(self.seconds, 6),
+        }
+
 
 HistoryEvent = tuple[int, StoredChange | StoredSnapshot | None]
 """A commit, and what is stored of a relation at it; None for an index of that commit."""

@@ -28,8 +28,7 @@ from corollary.maintain.algorithms import seminaive
 from corollary.maintain.maintenance import plan_payload_rebuild
 from corollary.maintain.payload import payload_kind, payload_relations
 from corollary.maintain.update import Update
-from corollary.warehouse.copies import sum_counts
-from corollary.warehouse.set_difference import distinct
+from corollary.warehouse.copies import distinct, sum_counts
 from corollary.warehouse.warehouse import Warehouse
 
 

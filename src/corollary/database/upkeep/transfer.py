@@ -35,12 +35,12 @@ from corollary.database.access.principals import OWNER
 from corollary.database.alterations import base_tuples
 from corollary.database.commit import TransactionRequest
 from corollary.database.database import Database, state_of, warehouse_of
-from corollary.database.memory_store import MemoryStore
 from corollary.database.pending_commit import DeferredOperations
 from corollary.database.program.loaded_program import load_program
 from corollary.database.program.places import stored_program, with_sql_places
 from corollary.database.reactions.reactions import ExistingViolations
 from corollary.database.state import DatabaseState
+from corollary.database.store import MemoryStore
 from corollary.database.transaction import Transaction
 from corollary.database.upkeep.backup import refuse_copy, require_empty
 from corollary.database.writing.day import read_day
@@ -53,8 +53,7 @@ from corollary.source import SourceFile
 from corollary.version import __version__
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.grants import StoredGrants
-from corollary.warehouse.catalog.group_keys import all_keys
-from corollary.warehouse.catalog.key_digests import all_digests
+from corollary.warehouse.catalog.idempotency_keys import all_digests, all_keys
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.places import Place, place_of, remove_tree
 from corollary.warehouse.formats.file_extensions import output_of

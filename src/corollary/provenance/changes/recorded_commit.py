@@ -24,7 +24,7 @@ from corollary.database.warehouse_store import WarehouseStore
 from corollary.provenance.nodes import BaseChange
 from corollary.provenance.query_state import QueryState, query_state
 from corollary.provenance.trials import insertable_relations, user_names
-from corollary.warehouse.set_difference import difference, minus
+from corollary.warehouse.copies import difference, minus
 
 Edit = Callable[[Program], Program]
 

@@ -18,9 +18,9 @@ from corollary.core.plans import watched_name
 from corollary.core.program import NormalProgram, relations_read
 from corollary.core.states import State
 from corollary.database.commit import OpenTransaction
-from corollary.database.memory_store import MemoryStore
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
+from corollary.database.store import MemoryStore
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError, LimitError
 from corollary.provenance.absences.why_not import (
@@ -45,7 +45,7 @@ from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 from corollary.provenance.query_state import QueryState
 from corollary.provenance.rule_query import tuples_there
 from corollary.provenance.trials import Found, Trials, user_names
-from corollary.warehouse.set_difference import minus
+from corollary.warehouse.copies import minus
 
 LISTED_MAX_CHANGES = 1_000
 """If a commit has more changes that can matter, not all sets of a size are tried."""

@@ -18,10 +18,10 @@ from corollary.core.program import MarkedRelation
 from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
 from corollary.database.commit import OpenTransaction
-from corollary.database.memory_store import MemoryStore
 from corollary.database.program.goals import read_goal
 from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.state import DatabaseState
+from corollary.database.store import MemoryStore
 from corollary.database.warehouse_store import WarehouseStore
 from corollary.errors import InputError
 from corollary.provenance.absences.why_not import prove_with_attempts

@@ -10,9 +10,9 @@ from corollary.database.access.principals import NOBODY, AccessRole, Principal
 from corollary.database.database import Database, state_of, store_of
 from corollary.database.history import commit_number, read_point
 from corollary.database.publishing import PublishSchedule, PublishTime
-from corollary.database.reading.goal_plans import GoalPlans
 from corollary.database.reading.read_access import ReadAccess
 from corollary.database.reading.reader import Reader
+from corollary.database.reading.shape_plans import GoalPlans
 from corollary.database.transaction import Transaction
 from corollary.errors import AccessError
 from corollary.serve.answers import ServiceError

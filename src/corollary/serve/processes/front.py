@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from itertools import count
 
 from corollary.database.access.principals import Principal
-from corollary.database.reading.goal_plans import parse_simple_goal
 from corollary.database.reading.read_access import no_history
+from corollary.database.reading.shape_plans import parse_simple_goal
 from corollary.errors import SCAN_REFUSED
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.handlers.context import BEHIND

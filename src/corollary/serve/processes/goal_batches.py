@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from corollary.database.access.principals import AccessRole, Principal
 from corollary.database.changes import json_rows
-from corollary.database.reading.goal_plans import GoalPlans, SimpleGoal, parse_simple_goal
 from corollary.database.reading.reader import Reader
+from corollary.database.reading.shape_plans import GoalPlans, SimpleGoal, parse_simple_goal
 from corollary.errors import CorollaryError, LimitError
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.context import HandlerContext

@@ -18,7 +18,7 @@ from typing import Any
 
 from corollary import fault
 from corollary.errors import ConflictError, UnknownOutcomeError, WarehouseError, redact_password
-from corollary.warehouse.catalog import group_keys, key_digests, outbox, schema
+from corollary.warehouse.catalog import idempotency_keys, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
 from corollary.warehouse.catalog.catalog_rows import (
     NewCommit,
@@ -193,7 +193,7 @@ class Catalog(CatalogReader):
             WarehouseError: it was not made.
             UnknownOutcomeError: the catalog cannot be reached.
         """
-        number, key = commit["number"], group_keys.given_key(commit["idempotency"])
+        number, key = commit["number"], idempotency_keys.given_key(commit["idempotency"])
         pauses = iter(RECONNECT_SECONDS)
         while True:
             try:
@@ -239,8 +239,8 @@ class Catalog(CatalogReader):
     @staticmethod
     def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
         connection.insert("corollary_changes", [_row(number, each) for each in new.changes])
-        group_keys.record_keys(connection, number, new.keys)
-        key_digests.record_digests(connection, new.digests)
+        idempotency_keys.record_keys(connection, number, new.keys)
+        idempotency_keys.record_digests(connection, new.digests)
         Catalog._replace_snapshots(connection, new.snapshots)
         Catalog._move(connection, new.sources, number)
         statement = "DELETE FROM corollary_grants WHERE relation = ?"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from corollary.errors import WarehouseError, redact_password
-from corollary.warehouse.catalog import catalog_rows, group_keys, key_digests
+from corollary.warehouse.catalog import catalog_rows, idempotency_keys
 from corollary.warehouse.catalog.connections import CatalogConnection, Connections
 
 MAX_ROWS = 2**62
@@ -53,13 +53,13 @@ class CatalogReader(Connections):
         if found is not None:
             return found
         with self.read_transaction() as connection:
-            number = group_keys.find_by_key(connection, idempotency)
+            number = idempotency_keys.find_by_key(connection, idempotency)
         return None if number is None else self.find_commit(number)
 
     def find_key_digest(self, idempotency: str) -> str | None:
         """Return the digest of the change that was made under an idempotency key, if known."""
         with self.read_transaction() as connection:
-            return key_digests.find_digest(connection, idempotency)
+            return idempotency_keys.find_digest(connection, idempotency)
 
     def _commit(self, query: str, *values: Any) -> catalog_rows.Commit | None:
         with self.read_transaction() as connection:

@@ -26,7 +26,7 @@ from typing import Any
 
 from corollary.data_class import dataclass
 from corollary.errors import ConflictError
-from corollary.warehouse.catalog import group_keys, schema
+from corollary.warehouse.catalog import idempotency_keys, schema
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import CatalogConnection
 from corollary.warehouse.catalog.copy_lease import has_copy_lease
@@ -177,7 +177,7 @@ def _strip_commits(connection: CatalogConnection, cut: HistoryCut) -> None:
         "DELETE FROM corollary_commits WHERE number < ? AND idempotency IS NULL"
         " AND number NOT IN (SELECT commit_number FROM corollary_outbox)"
     )
-    if group_keys.TABLE in connection.tables():
+    if idempotency_keys.TABLE in connection.tables():
         statement += " AND number NOT IN (SELECT commit_number FROM corollary_keys)"
     connection.execute(statement, cut.fold)
     connection.execute(

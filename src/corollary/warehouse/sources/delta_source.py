@@ -13,20 +13,25 @@ from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from corollary.core.arrow import expand_table
 from corollary.core.engine import TaskPool
+from corollary.core.table_options import FEED_PROPERTY
 from corollary.errors import InputError
-from corollary.warehouse.copies import row_difference
+from corollary.warehouse.copies import distinct, minus, row_difference
 from corollary.warehouse.files import input_files
+from corollary.warehouse.files.durable_files import CHANGE_COLUMN, INSERT, POSTIMAGE
 from corollary.warehouse.files.places import Place, place_of
-from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path
-from corollary.warehouse.set_difference import minus
-from corollary.warehouse.sources import delta_feed, delta_snapshot, parquet_file
+from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, read_actions
+from corollary.warehouse.sources import delta_snapshot, parquet_file
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_formats import estimated_rows, read_portion
+from corollary.warehouse.sources.parquet_file import check_columns, convert_records
 from corollary.warehouse.sources.portions import DataFile, Portion
-from corollary.warehouse.sources.schema_drift import FileRecords
+from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
 from corollary.warehouse.sources.source import Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks, read_in_tasks
@@ -167,14 +172,14 @@ class _Attempt:
         """Return the rows that were added and removed by the feed; None if it does not serve."""
         path = self._spec.location.resolve(self._spec.location.name)
         versions = then.version, now.version
-        size = delta_feed.feed_bytes(path, *versions)
+        size = feed_bytes(path, *versions)
         relation = self._spec.relation
         if size is None or not relation.types:
             return None
         if self._spec.tasks_for(estimated_rows(size, PARQUET, relation)) is not None:
             return None
         name = self._spec.location.display_name
-        return delta_feed.read_feed(path, name, self._collector.expected, *versions)
+        return read_feed(path, name, self._collector.expected, *versions)
 
     def _diff_in_tasks(
         self,
@@ -290,3 +295,68 @@ def _count_rows(snapshot: delta_snapshot.DeltaSnapshot) -> int | None:
     """Return how many rows the log counts, if it counts them for all files."""
     counts = [each.rows for each in snapshot.files.values()]
     return None if None in counts else sum(each or 0 for each in counts)
+
+
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+"""The types of columns in a feed that stand for others."""
+
+
+def feed_bytes(path: Place, after: int, upto: int) -> int | None:
+    """Return the size of the files that a feed reads; None if there is none for these versions.
+
+    Args:
+        path: the directory of the table.
+        after: the version before those that are read.
+        upto: the last one.
+    """
+    total = 0
+    try:
+        configuration = DeltaTable(str(path), version=after).metadata().configuration or {}
+        if configuration.get(FEED_PROPERTY) != "true":
+            return None
+        for version in range(after + 1, upto + 1):
+            actions = read_actions(entry_path(path / LOG_DIRECTORY, version))
+            if any("metaData" in each for each in actions):
+                return None  # the option, or the columns, may be others since
+            noted = [each["cdc"] for each in actions if "cdc" in each]
+            files = [each.get("add") or each.get("remove") or {} for each in actions]
+            used = noted or [each for each in files if each.get("dataChange", False)]
+            total += sum(each.get("size") or 0 for each in used)
+    except (OSError, ValueError, DeltaError):
+        return None
+    return total
+
+
+def read_feed(
+    path: Place, name: str, expected: ExpectedColumns, after: int, upto: int
+) -> tuple[pa.Table, pa.Table] | None:
+    """Return the rows that versions have added and removed.
+
+    None if the feed cannot be read, or has a malformed row: then files say where that is.
+
+    Raises:
+        InputError: `C0950`, a column is missing or of another type.
+    """
+    try:
+        table = DeltaTable(str(path), version=upto)
+        found = table.load_cdf(starting_version=after + 1, ending_version=upto)
+        rows = pa.table(found)
+    except (DeltaError, OSError, pa.ArrowException):
+        return None
+    types = [_VIEWS.get(each.type, each.type) for each in rows.schema]
+    names = rows.column_names
+    rows = rows.cast(pa.schema(list(zip(names, types, strict=True))))
+    check_columns(rows.schema, name, expected)
+    is_added = pc.is_in(rows.column(CHANGE_COLUMN), value_set=pa.array((INSERT, POSTIMAGE)))
+    sides = (rows.filter(is_added), rows.filter(pc.invert(is_added)))
+    came, went = (_converted(side, name, expected) for side in sides)
+    if came is None or went is None:
+        return None
+    added, removed = row_difference(went, came)
+    return distinct(added), distinct(removed)
+
+
+def _converted(rows: pa.Table, name: str, expected: ExpectedColumns) -> pa.Table | None:
+    columns = [rows.column(each) for each in expected.relation.columns]
+    table, malformed = convert_records(columns, name, expected, has_order=False)
+    return None if malformed else table

@@ -30,13 +30,13 @@ from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import TaskPool
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, Severity
+from corollary.warehouse.copies import difference, minus
 from corollary.warehouse.files import input_files
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.dialect import format_of
 from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.set_difference import difference, minus
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_bounds import (
     FileBounds,

@@ -14,7 +14,7 @@ from corollary.core.arrow import empty_table, from_python
 from corollary.core.program import Relation
 from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic
-from corollary.warehouse.set_difference import difference
+from corollary.warehouse.copies import difference
 
 RAW_MAX_CHARACTERS = 1000
 """The maximum characters of a malformed record that are stored."""

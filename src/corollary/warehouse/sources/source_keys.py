@@ -20,8 +20,8 @@ from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
 from corollary.data_class import dataclass
 from corollary.errors import ConstraintError, Diagnostic
+from corollary.warehouse.copies import distinct
 from corollary.warehouse.row_words import is_among, repeated_words, row_words
-from corollary.warehouse.set_difference import distinct
 
 _CONFLICTS_SHOWN_MAX = 20
 _ROW = "row"

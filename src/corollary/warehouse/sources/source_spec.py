@@ -15,11 +15,10 @@ from corollary.core.program import Directive, Relation
 from corollary.core.types import NUMBER
 from corollary.data_class import dataclass
 from corollary.errors import Diagnostic, InputError
-from corollary.warehouse.copies import row_difference
+from corollary.warehouse.copies import difference, distinct, minus, row_difference
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
-from corollary.warehouse.set_difference import difference, distinct, minus
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation

@@ -8,8 +8,7 @@ from starlette.responses import Response
 from corollary.database.access.principals import AccessRole
 from corollary.serve.answers import ServiceError
 from corollary.serve.requests import AdviceRequest
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 BYTES_PER_MEGABYTE = 1_000_000
 

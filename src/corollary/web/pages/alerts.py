@@ -6,8 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.serve.requests import AlertsRequest
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
 ALERTS_SHOWN = 200

@@ -5,9 +5,8 @@ import re
 from starlette.responses import Response
 
 from corollary.serve.requests import RelationsRequest
-from corollary.web.page import Page
 from corollary.web.rule_text import arguments_of
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 SQL = re.compile(r"(select|with|values)\b", re.IGNORECASE)
 ATOM = re.compile(r"\s*([^\s(]+)\s*\((.*)\)\s*\.?\s*", re.DOTALL)

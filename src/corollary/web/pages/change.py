@@ -15,8 +15,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.frontends.datalog.parser import parse_goal
 from corollary.serve.answers import ServiceError
 from corollary.serve.requests import ApplyRequest, RelationsRequest
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
 ROWS_SHOWN, ROWS_FETCHED = 10, 100

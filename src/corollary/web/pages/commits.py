@@ -7,10 +7,9 @@ from starlette.responses import Response
 
 from corollary.serve.answers import ServiceError
 from corollary.serve.requests import CommitRequest, CommitsRequest, GraphRequest, RelationsRequest
-from corollary.web.page import Page
 from corollary.web.pages.alerts import alert_goal
 from corollary.web.pictures.commit import commit_picture, duration, timed_views
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
 COMMITS_LISTED, ROWS_SHOWN, ROWS_FETCHED = 50, 12, 200

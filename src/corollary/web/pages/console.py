@@ -17,9 +17,8 @@ from corollary.serve.requests import (
     Request,
     SqlRequest,
 )
-from corollary.web.page import Page
 from corollary.web.rule_text import arguments_of
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
 ROWS_SHOWN, EXAMPLES = 200, 4

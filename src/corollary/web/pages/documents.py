@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from corollary.database.access.principals import AccessRole
 from corollary.serve.requests import DocumentsRequest
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 DOCUMENTS_SHOWN, ANSWERS_SHOWN, ANSWERS_SHOWN_OF_ONE = 200, 5, 500
 OPEN = 0.5

@@ -13,9 +13,8 @@ from corollary.serve.requests import (
     GraphRequest,
     RelationsRequest,
 )
-from corollary.web.page import Page
 from corollary.web.pictures.map import MapArc, MapNode, MapPicture, arcs_of, floor_name
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 
 @dataclass(frozen=True, slots=True)

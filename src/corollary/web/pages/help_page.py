@@ -2,8 +2,7 @@
 
 from starlette.responses import Response
 
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 KEYS = (
     ("/", "ask: the name of a relation, a tuple, a goal, SQL"),

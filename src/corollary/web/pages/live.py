@@ -9,8 +9,7 @@ from corollary.serve.answers import Event
 from corollary.serve.http.events import respond_with_events
 from corollary.serve.requests import EventsRequest
 from corollary.serve.subscriptions.hub import ALL_RELATIONS
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 PING_SECONDS = 15.0
 """The time between two signs of life."""

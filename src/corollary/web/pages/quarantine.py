@@ -6,8 +6,7 @@ from starlette.responses import Response
 
 from corollary.database.access.principals import AccessRole
 from corollary.serve.requests import QuarantineRequest
-from corollary.web.page import Page
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 
 ROWS_SHOWN = 100
 

@@ -15,9 +15,8 @@ from corollary.serve.requests import (
     RelationRowsRequest,
     RelationsRequest,
 )
-from corollary.web.page import Page
 from corollary.web.pages.graph import describe_kind
-from corollary.web.visit import Visit
+from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
 ROWS_SHOWN = 100

@@ -17,8 +17,7 @@ from corollary.serve.requests import (
     WhyRemovedRequest,
     WhyRequest,
 )
-from corollary.web.page import Page
-from corollary.web.visit import NOT_KEPT, Visit
+from corollary.web.visit import NOT_KEPT, Page, Visit
 from corollary.web.wording import goal
 
 SAMPLE = 20

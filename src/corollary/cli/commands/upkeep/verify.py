@@ -12,7 +12,7 @@ from corollary.cli.parameters import family, functors, warehouse
 from corollary.console import counted, format_bytes
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.verify_report import VerifyReport
+    from corollary.database.upkeep.checked_reads import VerifyReport
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(warehouse: str, repair: bool, output: WorkOutputOptions) -> None:
     """
     with output.reporting(0.0) as console, open_files(warehouse) as files:
         if repair:
-            from corollary.database.upkeep.repair import repair as run_repair
+            from corollary.database.upkeep.verify import repair as run_repair
 
             report = run_repair(files, console)
         else:

@@ -8,9 +8,8 @@ from corollary.core.arrow import expand_table
 from corollary.core.engine import LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
-from corollary.warehouse.copies import row_difference
+from corollary.warehouse.copies import difference, row_difference
 from corollary.warehouse.files.file_rows import StagingDirectory
-from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.tasks.staged_rows import (
     KeyPartitions,

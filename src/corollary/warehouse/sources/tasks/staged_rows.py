@@ -23,13 +23,13 @@ from corollary.warehouse.copies import (
     CountChange,
     change_of_counts,
     counted_difference,
+    difference,
 )
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.files.places import Place
-from corollary.warehouse.set_difference import difference
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 _MIX = 0x9E3779B9

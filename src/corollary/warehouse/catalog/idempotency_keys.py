@@ -1,14 +1,17 @@
-"""Idempotency keys of commits that several requests share: each request has its own.
+"""Idempotency keys of commits that several requests share, and digests of changes by their keys.
 
-A commit of one request has its key in its own row. The table is created with the first commit of
-several, so that a warehouse that is not served has none.
+A commit of one request has its key in its own row. The table of keys is created with the first
+commit of several, so that a warehouse that is not served has none.
+
+A key that comes back stands for the same change, as its digest says. That table is created with the
+first digest: transactions of a program that gives keys have none.
 
 What clients of a server call a key is stored with their name before it: two of them may use the
 same.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from corollary.warehouse.catalog.connections import CatalogConnection, DuplicateRowError
 
@@ -17,6 +20,13 @@ CREATE = f"""
     CREATE TABLE IF NOT EXISTS {TABLE} (
         idempotency VARCHAR(200) NOT NULL,
         commit_number INTEGER NOT NULL,
+        PRIMARY KEY (idempotency))"""
+
+DIGESTS_TABLE = "corollary_key_digests"
+CREATE_DIGESTS = f"""
+    CREATE TABLE IF NOT EXISTS {DIGESTS_TABLE} (
+        idempotency VARCHAR(200) NOT NULL,
+        digest VARCHAR(64) NOT NULL,
         PRIMARY KEY (idempotency))"""
 
 QUERY_MAX_KEYS = 500
@@ -75,3 +85,27 @@ def find_by_key(connection: CatalogConnection, key: str) -> int | None:
     query = "SELECT commit_number FROM corollary_keys WHERE idempotency = ?"
     found = connection.scalar(query, key)
     return None if found is None else int(found)
+
+
+def record_digests(connection: CatalogConnection, digests: Mapping[str, str]) -> None:
+    """Note the digests of the changes of a commit, in its transaction."""
+    if digests:
+        connection.execute(CREATE_DIGESTS)
+        rows = [{"idempotency": key, "digest": digest} for key, digest in digests.items()]
+        connection.insert(DIGESTS_TABLE, rows)
+
+
+def all_digests(connection: CatalogConnection) -> dict[str, str]:
+    """Return the digests that are known, by their keys."""
+    if DIGESTS_TABLE not in connection.tables():
+        return {}
+    return dict(connection.rows("SELECT idempotency, digest FROM corollary_key_digests"))
+
+
+def find_digest(connection: CatalogConnection, key: str) -> str | None:
+    """Return the digest of the change of a key, if it is known."""
+    if DIGESTS_TABLE not in connection.tables():
+        return None
+    query = "SELECT digest FROM corollary_key_digests WHERE idempotency = ?"
+    found = connection.scalar(query, key)
+    return None if found is None else str(found)

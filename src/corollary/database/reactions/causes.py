@@ -1,26 +1,37 @@
-"""Which trigger made a change of a base relation, and which change of the user set it off.
+"""What has caused a change: the changes that violate a constraint, the triggers that made them.
+
+From a violating tuple the search goes down the rules, until only changes of base relations are
+left; a view that is aggregated, or whose changes are not computed, is named itself.
 
 The rounds of triggers are kept until the transaction ends (`trigger_rounds`): what each has done,
-and the changes that it has seen. So the search goes back from round to round. It compares the
-arguments of literals with tuples, and does not evaluate bodies: where the event of a trigger is a
-change of a view, the changes of base relations that the view is derived from are named.
+and the changes that it has seen. So the search for the change of the user that set a trigger off
+goes back from round to round. It compares the arguments of literals with tuples, and does not
+evaluate bodies: where the event of a trigger is a change of a view, the changes of base relations
+that the view is derived from are named.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from corollary.active.causes import plan_causes
 from corollary.analysis.relevance import BOTH_SIGNS, relevant_relations
 from corollary.core.arrow import to_python
 from corollary.core.logic import Constant, Literal, Rule, Variable
+from corollary.core.program import NormalProgram, Relation
+from corollary.core.recorder import CountingRecorder
 from corollary.core.states import CHANGES, State
 from corollary.core.values import format_row
+from corollary.database.program.parts import working_copy
 from corollary.database.reactions.trigger_rounds import TriggerRounds
+from corollary.database.state import DatabaseState
+from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
 BaseChange = tuple[str, State, Row]
 
 MESSAGE_CHANGES = 3
-"""The maximum number of changes of the user that a message names for one tuple."""
+"""The maximum number of changes that a message names for one tuple."""
 
 
 class TriggerCauses:
@@ -142,3 +153,89 @@ def _match(literal: Literal, row: Row, values: Mapping[str, Any]) -> dict[str, A
         if isinstance(slot, Variable) and value is not UNKNOWN:
             found[slot.name] = value
     return found
+
+
+RelationChange = tuple[str, State]
+
+
+MAX_STEPS = 30
+"""The maximum number of tuples visited to find them."""
+
+
+class ViolationCauses:
+    """Finds the changes that cause violations, once all views are maintained."""
+
+    def __init__(
+        self, state: DatabaseState, update: Update, triggers: TriggerCauses | None = None
+    ) -> None:
+        self._state = state
+        self._triggers = triggers
+        self._update = update
+        self._program: NormalProgram = update.new
+        demand = state.demand(self._program)
+        self._known = {
+            (name, sign)
+            for name, each in self._program.relations.items()
+            for sign in CHANGES
+            if each.is_stored or sign in demand.signs.get(name, ())
+        }
+        self._known |= {(name, State.ADDED) for name in demand.goals}
+
+    def find(self, relation: str, row: Row) -> list[str]:
+        """Return the changes that cause a tuple of a constraint, as messages show them."""
+        seen: set[tuple[RelationChange, Row]] = set()
+        found: dict[str, None] = {}
+        work: list[tuple[RelationChange, Row]] = [((relation, State.ADDED), row)]
+        while work and len(found) < MESSAGE_CHANGES and len(seen) < MAX_STEPS:
+            change, tuple_ = work.pop(0)
+            if (change, tuple_) in seen:
+                continue
+            seen.add((change, tuple_))
+            below = self._direct_causes(change, tuple_)
+            work += below
+            name = self._user_name(change[0])
+            if not below and name is not None and change[0] not in self._program.active.relations:
+                types = self._program.relations[change[0]].types
+                sign = "+" if change[1] is State.ADDED else "-"
+                text = f"`{sign}{name}{format_row(tuple_, types).replace('`', '')}`"
+                cause = self._triggers.describe(name, change[1], tuple_) if self._triggers else ""
+                found[f"{text}{cause}"] = None
+        return list(found)
+
+    def _user_name(self, name: str) -> str | None:
+        """Return the user's name of a relation; None if rewriting has made it."""
+        relation = self._program.relations.get(name)
+        if relation is not None and relation.is_declared:
+            return name
+        return next((user for user, base in self._program.bases.items() if base == name), None)
+
+    def _direct_causes(self, change: RelationChange, row: Row) -> list[tuple[RelationChange, Row]]:
+        """Return the direct causes of a tuple, a few of each relation."""
+        name, _ = change
+        relation = self._relation(name)
+        if not relation.is_derived:
+            return []
+        engine, limits = self._state.engine, self._state.limits
+        given = working_copy(relation, "given")
+        plan, found = plan_causes(self._update, change, given.name, self._known)
+        if not found:
+            return []
+        places = {
+            each.target: replace(self._relation(each.relation), name=each.target, is_derived=False)
+            for each in found
+        }
+        declared = {given.name: given} | places
+        engine.declare(declared)
+        try:
+            engine.insert(given.name, [row])
+            engine.run(plan, CountingRecorder(), limits)
+            return [
+                ((each.relation, each.sign), tuple_)
+                for each in found
+                for tuple_ in list(to_python(engine.read(each.target)))[:MESSAGE_CHANGES]
+            ]
+        finally:
+            engine.drop(declared)
+
+    def _relation(self, name: str) -> Relation:
+        return self._program.active.relations.get(name) or self._program.relations[name]
