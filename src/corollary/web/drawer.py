@@ -5,14 +5,8 @@ from dataclasses import field
 from typing import Any
 
 from corollary.data_class import dataclass
+from corollary.serve import requests
 from corollary.serve.answers import ServiceError
-from corollary.serve.requests import (
-    RelationsRequest,
-    WhyAddedRequest,
-    WhyNotRequest,
-    WhyRemovedRequest,
-    WhyRequest,
-)
 from corollary.web.proof_tree import ProofTree, TreeLine
 from corollary.web.visit import Drawer, Visit
 from corollary.web.wording import number
@@ -64,7 +58,7 @@ async def open_drawer(visit: Visit) -> Drawer | None:
     shown = ProofView(goal, question, can_try=is_now and visit.can_write)
     try:
         await _answer(visit, shown)
-        relations = (await visit.ask(RelationsRequest(at=visit.at)))["relations"]
+        relations = (await visit.ask(requests.RelationsRequest(at=visit.at)))["relations"]
         shown.base = frozenset(each["name"] for each in relations if each["kind"] == "base")
     except ServiceError as error:
         shown.error = error
@@ -77,7 +71,7 @@ async def _answer(visit: Visit, shown: ProofView) -> None:
     if at is None and visit.parameters.get("commit"):  # an alert is proved at its commit
         at = _changing_commit(visit)
     if shown.question == "why":
-        proof = await visit.ask(WhyRequest(goal, at=at))
+        proof = await visit.ask(requests.WhyRequest(goal, at=at))
         if proof["holds"]:
             shown.trees = [("", ProofTree(proof).lines())]
             shown.summary, shown.commit = proof_summary(proof), proof["commit"]
@@ -85,7 +79,7 @@ async def _answer(visit: Visit, shown: ProofView) -> None:
         shown.question = "why-not"
     if shown.question == "why-not":
         insertions = INSERTIONS if shown.can_try else 0
-        absence = await visit.ask(WhyNotRequest(goal, at=at, insertions=insertions))
+        absence = await visit.ask(requests.WhyNotRequest(goal, at=at, insertions=insertions))
         shown.trees = [("", ProofTree(absence).lines())]
         shown.commit = absence["commit"]
         found = absence["insertions"]
@@ -94,7 +88,9 @@ async def _answer(visit: Visit, shown: ProofView) -> None:
     commit = _changing_commit(visit)
     is_added = shown.question == "why-added"
     request = (
-        WhyAddedRequest(goal, commit=commit) if is_added else WhyRemovedRequest(goal, commit=commit)
+        requests.WhyAddedRequest(goal, commit=commit)
+        if is_added
+        else requests.WhyRemovedRequest(goal, commit=commit)
     )
     change = await visit.ask(request)
     number_ = change["commit"]

@@ -15,14 +15,9 @@ from corollary.database.reading.reader import Reader
 from corollary.database.reading.shape_plans import GoalPlans
 from corollary.database.transaction import Transaction
 from corollary.errors import AccessError
+from corollary.serve import requests
 from corollary.serve.answers import ServiceError
 from corollary.serve.handlers.cursors import parse_cursor
-from corollary.serve.requests import (
-    QuarantineRequest,
-    QueryRequest,
-    RelationRowsRequest,
-    SqlRequest,
-)
 from corollary.serve.service import ServiceLimits
 
 BEHIND = "C1607"
@@ -30,7 +25,12 @@ BEHIND = "C1607"
 SNAPSHOTS_MAX = 4
 """How many earlier states are kept open."""
 
-PagedRequest = QueryRequest | SqlRequest | RelationRowsRequest | QuarantineRequest
+PagedRequest = (
+    requests.QueryRequest
+    | requests.SqlRequest
+    | requests.RelationRowsRequest
+    | requests.QuarantineRequest
+)
 
 
 class HandlerContext:

@@ -10,21 +10,18 @@ from corollary.database.changes import feed_as_json, json_rows
 from corollary.database.database import warehouse_of
 from corollary.database.history import commit_summary, pipeline_report
 from corollary.database.reading.reader import Reader
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import (
-    ChangesRequest,
-    CommitRequest,
-    CommitsRequest,
-    DifferenceRequest,
-)
 from corollary.warehouse.catalog.outbox import alerts_of_commit, count_alerts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def answer_commits(context: HandlerContext, who: Principal, request: CommitsRequest) -> Answer:
+def answer_commits(
+    context: HandlerContext, who: Principal, request: requests.CommitsRequest
+) -> Answer:
     """List the commits that are kept, newest first."""
     database, commit = context.view(who)
     skipped = 0 if request.before is None else max(0, commit - request.before + 1)
@@ -41,7 +38,9 @@ def answer_commits(context: HandlerContext, who: Principal, request: CommitsRequ
     return Answer.of(commit, {"commits": documents})
 
 
-def answer_commit(context: HandlerContext, who: Principal, request: CommitRequest) -> Answer:
+def answer_commit(
+    context: HandlerContext, who: Principal, request: requests.CommitRequest
+) -> Answer:
     """Return one commit: the tuples that it has added and removed, its alerts, how it was made."""
     database, latest = context.view(who)
     changes = database.changes(request.number)
@@ -68,7 +67,9 @@ def answer_commit(context: HandlerContext, who: Principal, request: CommitReques
     return Answer.of(latest, found)
 
 
-def answer_changes(context: HandlerContext, who: Principal, request: ChangesRequest) -> Answer:
+def answer_changes(
+    context: HandlerContext, who: Principal, request: requests.ChangesRequest
+) -> Answer:
     """Return what commits have changed, row by row."""
     database, latest = context.view(who)
     feeds = database.feed(request.relation, since=request.since, upto=request.upto)
@@ -78,7 +79,7 @@ def answer_changes(context: HandlerContext, who: Principal, request: ChangesRequ
 
 
 def answer_difference(
-    context: HandlerContext, who: Principal, request: DifferenceRequest
+    context: HandlerContext, who: Principal, request: requests.DifferenceRequest
 ) -> Answer:
     """Return which tuples came and went between two commits, by relation.
 

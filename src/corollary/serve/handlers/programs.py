@@ -12,24 +12,20 @@ from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
 from corollary.explain.dependency_graph import graph_as_json, graph_as_svg
 from corollary.frontends.datalog.parser import parse
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.proofs import SVG_TYPE, unknown_form
 from corollary.serve.handlers.relations import relation_as_json, visible_relations
-from corollary.serve.requests import (
-    CheckRequest,
-    ExplainRequest,
-    GraphRequest,
-    ProgramRequest,
-    PutProgramRequest,
-)
 from corollary.source import SourceFile
 
 PROGRAM_NAME = "program"
 """What messages call the text of a program."""
 
 
-def answer_program(context: HandlerContext, who: Principal, request: ProgramRequest) -> Answer:
+def answer_program(
+    context: HandlerContext, who: Principal, request: requests.ProgramRequest
+) -> Answer:
     """Return the program in force, as written."""
     database, commit = context.view(who, request.at)
     text = print_program(state_of(database).program)
@@ -37,7 +33,7 @@ def answer_program(context: HandlerContext, who: Principal, request: ProgramRequ
 
 
 def answer_put_program(
-    context: HandlerContext, who: Principal, request: PutProgramRequest
+    context: HandlerContext, who: Principal, request: requests.PutProgramRequest
 ) -> Answer:
     """Put another program into force."""
     from corollary.database.intake.dry_run import try_out
@@ -56,7 +52,7 @@ def answer_put_program(
     return Answer.of(database.commits, outcome.as_json(request.max_rows))
 
 
-def answer_check(context: HandlerContext, who: Principal, request: CheckRequest) -> Answer:
+def answer_check(context: HandlerContext, who: Principal, request: requests.CheckRequest) -> Answer:
     """Report everything that is wrong or doubtful about a program."""
     database = context.owned(who, "check programs")
     try:
@@ -66,7 +62,9 @@ def answer_check(context: HandlerContext, who: Principal, request: CheckRequest)
     return Answer.of(database.commits, {"diagnostics": [each.as_json() for each in found]})
 
 
-def answer_explain(context: HandlerContext, who: Principal, request: ExplainRequest) -> Answer:
+def answer_explain(
+    context: HandlerContext, who: Principal, request: requests.ExplainRequest
+) -> Answer:
     """Explain how a question is answered, or the program evaluated."""
     from corollary.core.statistics import Statistics
     from corollary.explain.plan import plan_as_json, print_plan
@@ -82,7 +80,7 @@ def answer_explain(context: HandlerContext, who: Principal, request: ExplainRequ
     return Answer.of(database.commits, {**document, "text": print_plan(plan, loaded.normal)})
 
 
-def answer_graph(context: HandlerContext, who: Principal, request: GraphRequest) -> Answer:
+def answer_graph(context: HandlerContext, who: Principal, request: requests.GraphRequest) -> Answer:
     """Return which relation is computed from which, as far as somebody may see them."""
     database, commit = context.view(who, request.at)
     normal = state_of(database).loaded.normal

@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING
 from corollary.database.access.principals import Principal
 from corollary.errors import InputError
 from corollary.provenance.limits import ProofLimits
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.requests import (
-    WhatIfRequest,
-    WhyAddedRequest,
-    WhyNotRequest,
-    WhyRemovedRequest,
-    WhyRequest,
-)
 
 if TYPE_CHECKING:
     from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 
 SVG_TYPE, TEXT_TYPE = "image/svg+xml", "text/plain; charset=utf-8"
-WhyAnyRequest = WhyRequest | WhyNotRequest | WhyAddedRequest | WhyRemovedRequest
+WhyAnyRequest = (
+    requests.WhyRequest
+    | requests.WhyNotRequest
+    | requests.WhyAddedRequest
+    | requests.WhyRemovedRequest
+)
 
 
-def answer_why(context: HandlerContext, who: Principal, request: WhyRequest) -> Answer:
+def answer_why(context: HandlerContext, who: Principal, request: requests.WhyRequest) -> Answer:
     """Prove a tuple; of one that does not hold, say what it lacks first."""
     database, commit = context.view(who)
     limits = _limits(request)
@@ -34,7 +33,9 @@ def answer_why(context: HandlerContext, who: Principal, request: WhyRequest) -> 
     return _answer(request, commit, replace(absence, attempts=absence.attempts[:1]))
 
 
-def answer_why_not(context: HandlerContext, who: Principal, request: WhyNotRequest) -> Answer:
+def answer_why_not(
+    context: HandlerContext, who: Principal, request: requests.WhyNotRequest
+) -> Answer:
     """Say what a tuple lacks."""
     database, commit = context.view(who)
     limits = _limits(request)
@@ -44,7 +45,9 @@ def answer_why_not(context: HandlerContext, who: Principal, request: WhyNotReque
     return _answer(request, commit, found)
 
 
-def answer_why_added(context: HandlerContext, who: Principal, request: WhyAddedRequest) -> Answer:
+def answer_why_added(
+    context: HandlerContext, who: Principal, request: requests.WhyAddedRequest
+) -> Answer:
     """Say which changes have added a tuple."""
     database, commit = context.view(who)
     found = database.why_added(request.fact, request.commit, limits=_limits(request))
@@ -52,7 +55,7 @@ def answer_why_added(context: HandlerContext, who: Principal, request: WhyAddedR
 
 
 def answer_why_removed(
-    context: HandlerContext, who: Principal, request: WhyRemovedRequest
+    context: HandlerContext, who: Principal, request: requests.WhyRemovedRequest
 ) -> Answer:
     """Say which changes have removed a tuple."""
     database, commit = context.view(who)
@@ -60,7 +63,9 @@ def answer_why_removed(
     return _answer(request, commit, found)
 
 
-def answer_what_if(context: HandlerContext, who: Principal, request: WhatIfRequest) -> Answer:
+def answer_what_if(
+    context: HandlerContext, who: Principal, request: requests.WhatIfRequest
+) -> Answer:
     """Try out the deletion of a base tuple, or its insertion."""
     database = context.owned(who, "change data")
     outcome = database.what_if(request.fact)

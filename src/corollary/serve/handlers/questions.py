@@ -15,16 +15,10 @@ from corollary.database.changes import json_rows
 from corollary.database.program.goals import arrange
 from corollary.database.program.names import list_names
 from corollary.errors import InputError
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext, PagedRequest
 from corollary.serve.handlers.cursors import Cursor
-from corollary.serve.requests import (
-    JSON_MAX_ROWS,
-    QueryRequest,
-    RelationRowsRequest,
-    SqlRequest,
-    SqlShapeRequest,
-)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,14 +34,14 @@ COMPARISONS = {
 }
 
 
-def answer_query(context: HandlerContext, who: Principal, request: QueryRequest) -> Answer:
+def answer_query(context: HandlerContext, who: Principal, request: requests.QueryRequest) -> Answer:
     """Answer a goal."""
     database, commit, first = context.page(who, request)
     shape, table = database.answers(request.goal)
     return answer_rows(request, commit, shape, arrange(table, request.order), first)
 
 
-def answer_sql(context: HandlerContext, who: Principal, request: SqlRequest) -> Answer:
+def answer_sql(context: HandlerContext, who: Principal, request: requests.SqlRequest) -> Answer:
     """Answer a question in SQL."""
     database, commit, first = context.page(who, request)
     answer = database.ask(request.sql, None, request.parameters)
@@ -55,7 +49,9 @@ def answer_sql(context: HandlerContext, who: Principal, request: SqlRequest) -> 
     return answer_rows(request, commit, answer.shape, table, first)
 
 
-def answer_sql_shape(context: HandlerContext, who: Principal, request: SqlShapeRequest) -> Answer:
+def answer_sql_shape(
+    context: HandlerContext, who: Principal, request: requests.SqlShapeRequest
+) -> Answer:
     """Return the columns of a question in SQL, and their types."""
     database, commit = context.view(who)
     shape = database.question_shape(request.sql, request.parameters)
@@ -67,7 +63,7 @@ def answer_sql_shape(context: HandlerContext, who: Principal, request: SqlShapeR
 
 
 def answer_relation_rows(
-    context: HandlerContext, who: Principal, request: RelationRowsRequest
+    context: HandlerContext, who: Principal, request: requests.RelationRowsRequest
 ) -> Answer:
     """Return the tuples of a relation that satisfy conditions, in an order."""
     database, commit, first = context.page(who, request)
@@ -91,7 +87,7 @@ def answer_rows(
     if request.arrow:
         page = table.slice(first, limit) if table.num_columns else table
         return Answer(commit, table=page, types=tuple(map(str, shape.types)))
-    count = JSON_MAX_ROWS if limit is None else min(limit, JSON_MAX_ROWS)
+    count = requests.JSON_MAX_ROWS if limit is None else min(limit, requests.JSON_MAX_ROWS)
     page = table.slice(first, count) if table.num_columns else table
     cursor = None
     if first + count < rows and table.num_columns:

@@ -12,23 +12,17 @@ from corollary.database.database import state_of, warehouse_of
 from corollary.database.reading.read_access import ReadAccess
 from corollary.database.reading.reader import Reader
 from corollary.errors import InputError
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.questions import answer_rows
-from corollary.serve.requests import (
-    AdviceRequest,
-    AlertsRequest,
-    DocumentsRequest,
-    QuarantineRequest,
-    StatusRequest,
-)
 from corollary.warehouse.sources.quarantine import QUARANTINE
 
 ALERTS_MAX = 1000
 """The maximum number of alerts in an answer."""
 
 
-def answer_status(context: HandlerContext, who: Principal, _: StatusRequest) -> Answer:
+def answer_status(context: HandlerContext, who: Principal, _: requests.StatusRequest) -> Answer:
     """Return what the warehouse holds."""
     from corollary.database.upkeep.status import status
 
@@ -40,7 +34,9 @@ def answer_status(context: HandlerContext, who: Principal, _: StatusRequest) -> 
     return Answer.of(database.commits, status(warehouse).as_json())
 
 
-def answer_alerts(context: HandlerContext, who: Principal, request: AlertsRequest) -> Answer:
+def answer_alerts(
+    context: HandlerContext, who: Principal, request: requests.AlertsRequest
+) -> Answer:
     """Return the last alerts, newest first, of events that somebody may see."""
     from corollary.warehouse.catalog.outbox import recent_alerts
 
@@ -78,7 +74,7 @@ def answer_alerts(context: HandlerContext, who: Principal, request: AlertsReques
 
 
 def answer_quarantine(
-    context: HandlerContext, who: Principal, request: QuarantineRequest
+    context: HandlerContext, who: Principal, request: requests.QuarantineRequest
 ) -> Answer:
     """Return the malformed records that were set aside."""
     database, commit, first = context.page(who, request)
@@ -95,7 +91,9 @@ def answer_quarantine(
     return answer_rows(request, commit, shape, table, first)
 
 
-def answer_advice(context: HandlerContext, who: Principal, request: AdviceRequest) -> Answer:
+def answer_advice(
+    context: HandlerContext, who: Principal, request: requests.AdviceRequest
+) -> Answer:
     """Return which views are worth storing."""
     from corollary.advisor.check.measurement import calibrate_from_commits
     from corollary.advisor.consultation import consult, consult_on_log
@@ -116,7 +114,9 @@ def answer_advice(context: HandlerContext, who: Principal, request: AdviceReques
     return Answer.of(database.commits, {**document, "log": log, "report": text})
 
 
-def answer_documents(context: HandlerContext, who: Principal, request: DocumentsRequest) -> Answer:
+def answer_documents(
+    context: HandlerContext, who: Principal, request: requests.DocumentsRequest
+) -> Answer:
     """Return the documents: for each view its verdict, its answers, and what it waits for."""
     context.owned(who, "see documents")
     database, commit = context.view(who, request.at)

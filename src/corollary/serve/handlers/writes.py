@@ -10,23 +10,12 @@ from corollary.database.sql.session import SqlSession
 from corollary.database.sql.writes import PreparedWrites
 from corollary.database.transaction import Transaction
 from corollary.errors import InputError
+from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.programs import answer_explain
 from corollary.serve.handlers.questions import answer_sql, answer_sql_shape
 from corollary.serve.handlers.relations import answer_relations
-from corollary.serve.requests import (
-    ApplyRequest,
-    ExplainRequest,
-    RelationsRequest,
-    Request,
-    SqlChangesRequest,
-    SqlRequest,
-    SqlShapeRequest,
-    SqlTransactionRequest,
-    parse_request,
-    request_kind,
-)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +24,7 @@ CHANGES_NAME = "<changes>"
 """What messages call the lines of a request."""
 
 
-def answer_apply(context: HandlerContext, who: Principal, request: ApplyRequest) -> Answer:
+def answer_apply(context: HandlerContext, who: Principal, request: requests.ApplyRequest) -> Answer:
     """Make a transaction of one request, or try it out."""
     from corollary.database.intake.dry_run import try_out
     from corollary.database.intake.pipeline import PipelineRun
@@ -66,7 +55,7 @@ def answer_apply(context: HandlerContext, who: Principal, request: ApplyRequest)
     return Answer.of(database.commits, outcome.as_json(request.max_rows))
 
 
-def read_lines(context: HandlerContext, request: ApplyRequest) -> ChangeFile:
+def read_lines(context: HandlerContext, request: requests.ApplyRequest) -> ChangeFile:
     """Return the changes of a request.
 
     Raises:
@@ -80,7 +69,7 @@ def read_lines(context: HandlerContext, request: ApplyRequest) -> ChangeFile:
 
 
 def answer_sql_changes(
-    context: HandlerContext, who: Principal, request: SqlChangesRequest
+    context: HandlerContext, who: Principal, request: requests.SqlChangesRequest
 ) -> Answer:
     """Make a transaction of statements; the answer has how many rows each of them has written."""
     del who  # the transaction has it
@@ -93,7 +82,7 @@ def answer_sql_changes(
 
 
 def answer_sql_transaction(
-    context: HandlerContext, who: Principal, request: SqlTransactionRequest
+    context: HandlerContext, who: Principal, request: requests.SqlTransactionRequest
 ) -> Answer:
     """Make a transaction of statements, or answer a request in the state that it would leave."""
     database = context.owned(who, "change data")
@@ -140,7 +129,7 @@ def read_arrow_file(path: str) -> "pa.Table":
 
 
 def answer_written_rows(
-    context: HandlerContext, who: Principal, request: SqlChangesRequest
+    context: HandlerContext, who: Principal, request: requests.SqlChangesRequest
 ) -> Answer:
     """Return what statements would write; it is not written."""
     del who  # the transaction has it
@@ -150,31 +139,35 @@ def answer_written_rows(
     return sql_changes_answer(context.commit, writes)
 
 
-INSIDE: Mapping[type[Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
-    ExplainRequest: answer_explain,
-    RelationsRequest: answer_relations,
-    SqlChangesRequest: answer_written_rows,
-    SqlRequest: answer_sql,
-    SqlShapeRequest: answer_sql_shape,
+INSIDE: Mapping[type[requests.Request], Callable[[HandlerContext, Principal, Any], Answer]] = {
+    requests.ExplainRequest: answer_explain,
+    requests.RelationsRequest: answer_relations,
+    requests.SqlChangesRequest: answer_written_rows,
+    requests.SqlRequest: answer_sql,
+    requests.SqlShapeRequest: answer_sql_shape,
 }
 """What can be asked inside of a transaction."""
 
 
-def _request_inside(fields: Mapping[str, Any]) -> Request:
+def _request_inside(fields: Mapping[str, Any]) -> requests.Request:
     """Return the request that `kind` names, of the other fields.
 
     Raises:
         InputError: `C1600`, it cannot be asked there, or a field does not fit.
     """
-    kinds = {request_kind(each): each for each in INSIDE}
+    kinds = {requests.request_kind(each): each for each in INSIDE}
     kind = fields.get("kind")
     if kind not in kinds:
         text = f"The request `{kind}` cannot be asked inside of a transaction."
         raise InputError.of("C1600", text, None, f"there are {', '.join(kinds)}")
-    return parse_request(kinds[kind], {name: fields[name] for name in fields if name != "kind"})
+    return requests.parse_request(
+        kinds[kind], {name: fields[name] for name in fields if name != "kind"}
+    )
 
 
-def read_sql_changes(context: HandlerContext, request: SqlChangesRequest) -> PreparedWrites:
+def read_sql_changes(
+    context: HandlerContext, request: requests.SqlChangesRequest
+) -> PreparedWrites:
     """Return the writes of a request.
 
     Raises:

@@ -10,20 +10,12 @@ from corollary.database.access.principals import Principal
 from corollary.database.reading.read_access import no_history
 from corollary.database.reading.shape_plans import parse_simple_goal
 from corollary.errors import SCAN_REFUSED
+from corollary.serve import requests
 from corollary.serve.answers import Answer, Event, ServiceError
 from corollary.serve.handlers.context import BEHIND
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job
-from corollary.serve.requests import (
-    ApplyRequest,
-    EventsRequest,
-    PutProgramRequest,
-    QueryRequest,
-    Request,
-    SqlRequest,
-    SqlShapeRequest,
-)
 from corollary.serve.service import ServiceLimits, ServiceMetrics
 from corollary.serve.subscriptions.hub import SubscriptionHub
 
@@ -153,7 +145,7 @@ class FrontService(ABC):
 
     # --- requests ------------------------------------------------------------------------------
 
-    async def call(self, who: Principal, request: Request) -> Answer:
+    async def call(self, who: Principal, request: requests.Request) -> Answer:
         """Answer a request.
 
         Raises:
@@ -173,7 +165,7 @@ class FrontService(ABC):
             if not self._running[who.name]:
                 del self._running[who.name]
 
-    async def _ask(self, who: Principal, request: Request) -> Answer:
+    async def _ask(self, who: Principal, request: requests.Request) -> Answer:
         """Ask, again and again until the commit is there that the answer must have seen."""
         if request.min_commit is None:
             return await self._enqueue(who, request)
@@ -196,7 +188,7 @@ class FrontService(ABC):
             except TimeoutError:
                 pass
 
-    async def _enqueue(self, who: Principal, request: Request) -> Answer:
+    async def _enqueue(self, who: Principal, request: requests.Request) -> Answer:
         size = request_size(request)
         is_write = request.is_write
         self._refuse_if_full(size, is_write=is_write)
@@ -210,7 +202,7 @@ class FrontService(ABC):
         return found
 
     async def _wait_in(
-        self, queue: JobQueue, who: Principal, request: Request, size: int
+        self, queue: JobQueue, who: Principal, request: requests.Request, size: int
     ) -> Answer:
         """Let a request wait in a queue, and perhaps in another one; return its answer."""
         is_own = self.is_quick(request)
@@ -228,10 +220,10 @@ class FrontService(ABC):
                 queue = following
 
     @abstractmethod
-    def queue_of(self, who: Principal, request: Request) -> JobQueue:
+    def queue_of(self, who: Principal, request: requests.Request) -> JobQueue:
         """Return where a read waits."""
 
-    def is_quick(self, request: Request) -> bool:
+    def is_quick(self, request: requests.Request) -> bool:
         """Return whether a question was answered quickly before: others need not fear it much."""
         del request
         return False
@@ -271,7 +263,9 @@ class FrontService(ABC):
             text = f"Too many {what} wait already; the server is busy."
             raise ServiceError.of(503, "C1608", text, "try again in a second", retry_after=1)
 
-    def subscribe(self, who: Principal, request: EventsRequest) -> AsyncGenerator[Event, None]:
+    def subscribe(
+        self, who: Principal, request: requests.EventsRequest
+    ) -> AsyncGenerator[Event, None]:
         """Yield events, until the iterator is closed or the service stops."""
         if self.is_stopping:
             raise stopping()
@@ -341,20 +335,27 @@ def ended_request(role: str, limit: str) -> ServiceError:
     return found
 
 
-def request_size(request: Request) -> int:
+def request_size(request: requests.Request) -> int:
     """Return roughly how many bytes a request has."""
     match request:
-        case ApplyRequest(changes=text) | PutProgramRequest(program=text) | QueryRequest(goal=text):
+        case (
+            requests.ApplyRequest(changes=text)
+            | requests.PutProgramRequest(program=text)
+            | requests.QueryRequest(goal=text)
+        ):
             return REQUEST_BYTES + len(text)
-        case SqlRequest(sql=text, parameters=values) | SqlShapeRequest(sql=text, parameters=values):
+        case (
+            requests.SqlRequest(sql=text, parameters=values)
+            | requests.SqlShapeRequest(sql=text, parameters=values)
+        ):
             return REQUEST_BYTES + len(text) + sum(len(str(each)) for each in values.values())
         case _:
             return REQUEST_BYTES
 
 
-def is_lookup(request: Request) -> bool:
+def is_lookup(request: requests.Request) -> bool:
     """Whether a request is a goal of one atom with a value: many of them are answered together."""
-    if not isinstance(request, QueryRequest) or len(request.goal) > LOOKUP_MAX_CHARS:
+    if not isinstance(request, requests.QueryRequest) or len(request.goal) > LOOKUP_MAX_CHARS:
         return False
     goal = parse_simple_goal(request.goal)
     return goal is not None and bool(goal.values)

@@ -10,6 +10,7 @@ from typing import Any
 
 from corollary.database.access.principals import Principal
 from corollary.database.options import IN_PROCESS, LOCAL, PROBING, SPARK, DatabaseOptions
+from corollary.serve import requests
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.commands import DeclarationsRequest
 from corollary.serve.processes.front import (
@@ -23,18 +24,6 @@ from corollary.serve.processes.front import (
 )
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job, Worker, WorkerDiedError, WorkerSettings
-from corollary.serve.requests import (
-    ApplyRequest,
-    CommitRequest,
-    CommitsRequest,
-    ProgramRequest,
-    QueryRequest,
-    RelationsRequest,
-    Request,
-    SqlRequest,
-    SqlShapeRequest,
-    StatusRequest,
-)
 from corollary.serve.service import ServiceLimits
 
 READ_BATCH_REQUESTS = 64
@@ -55,9 +44,15 @@ QUICK_SECONDS = 0.05
 """A question whose table came within this time is short when it is asked again."""
 QUICK_MAX = 1024
 """The number of texts of such questions that are remembered."""
-SHORT_KINDS: tuple[type[Request], ...] = (
-    *(QueryRequest, SqlRequest, SqlShapeRequest, DeclarationsRequest),
-    *(RelationsRequest, CommitsRequest, CommitRequest, ProgramRequest, StatusRequest),
+SHORT_KINDS: tuple[type[requests.Request], ...] = (
+    *(requests.QueryRequest, requests.SqlRequest, requests.SqlShapeRequest, DeclarationsRequest),
+    *(
+        requests.RelationsRequest,
+        requests.CommitsRequest,
+        requests.CommitRequest,
+        requests.ProgramRequest,
+        requests.StatusRequest,
+    ),
 )
 """The requests that may be short."""
 
@@ -192,7 +187,9 @@ class ProcessService(FrontService):
         is_begun = any(each.has_begun for each in left)
         for job in left:
             request = job.request
-            has_key = isinstance(request, ApplyRequest) and request.idempotency_key is not None
+            has_key = (
+                isinstance(request, requests.ApplyRequest) and request.idempotency_key is not None
+            )
             job.tries += job.has_begun or not is_begun
             if self.is_stopping:
                 job.fail(unknown_outcome() if job.has_begun else stopping())
@@ -224,7 +221,7 @@ class ProcessService(FrontService):
 
     # --- readers -------------------------------------------------------------------------------
 
-    async def call(self, who: Principal, request: Request) -> Answer:
+    async def call(self, who: Principal, request: requests.Request) -> Answer:
         """Answer a request; see `FrontService`."""
         began = time.monotonic()
         try:
@@ -232,7 +229,7 @@ class ProcessService(FrontService):
         finally:
             if who.name not in self._running:
                 del self._slow[who.name]
-            if isinstance(request, SqlRequest):
+            if isinstance(request, requests.SqlRequest):
                 self._note_seconds(request.sql, time.monotonic() - began)
 
     def _note_seconds(self, text: str, seconds: float) -> None:
@@ -243,11 +240,11 @@ class ProcessService(FrontService):
             if len(self._quick) > QUICK_MAX:
                 self._quick.popitem(last=False)
 
-    def is_quick(self, request: Request) -> bool:
+    def is_quick(self, request: requests.Request) -> bool:
         """Return whether a question was answered quickly before: others need not fear it much."""
-        return isinstance(request, SqlRequest) and request.sql in self._quick
+        return isinstance(request, requests.SqlRequest) and request.sql in self._quick
 
-    def queue_of(self, who: Principal, request: Request) -> JobQueue:
+    def queue_of(self, who: Principal, request: requests.Request) -> JobQueue:
         """Return where a read waits: who asks for long ones waits for them with all requests.
 
         A table may take long to be sent, so a question for one is short if it was so before.
@@ -307,7 +304,7 @@ class ProcessService(FrontService):
         is_begun = any(each.has_begun for each in left)
         if len(jobs) > 1 or not is_begun:
             for job in left:
-                if isinstance(job.request, SqlRequest):
+                if isinstance(job.request, requests.SqlRequest):
                     self._quick.pop(job.request.sql, None)  # next time it says when it is begun
                 job.tries += is_begun
                 job.has_begun = False

@@ -9,14 +9,8 @@ from starlette.responses import Response
 
 from corollary.core.printer import print_relation
 from corollary.database.access.principals import AccessRole
+from corollary.serve import requests
 from corollary.serve.answers import ServiceError
-from corollary.serve.requests import (
-    ExplainRequest,
-    QueryRequest,
-    RelationsRequest,
-    Request,
-    SqlRequest,
-)
 from corollary.web.rule_text import arguments_of
 from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
@@ -30,7 +24,7 @@ VARIABLE = re.compile(r"[A-Za-z?]\w*")
 async def show_console(visit: Visit) -> Response:
     """Show the console, and the answer to what the URL asks."""
     question = visit.parameters.get("q", "").strip()
-    relations = (await visit.ask(RelationsRequest(at=visit.at)))["relations"]
+    relations = (await visit.ask(requests.RelationsRequest(at=visit.at)))["relations"]
     context: dict[str, Any] = {
         "question": question,
         "is_sql": bool(SQL.match(question)),
@@ -62,15 +56,15 @@ async def _answered(
     ]
     plan = None
     if visit.parameters.get("plan"):
-        plan = (await visit.ask(ExplainRequest(question=question)))["text"]
+        plan = (await visit.ask(requests.ExplainRequest(question=question)))["text"]
     return {"answer": found | {"rows": rows}, "seconds": seconds, "plan": plan}
 
 
-def _request(visit: Visit, question: str) -> Request:
+def _request(visit: Visit, question: str) -> requests.Request:
     cursor = visit.parameters.get("cursor") or None
     if SQL.match(question):
-        return SqlRequest(question, at=visit.at, limit=ROWS_SHOWN, cursor=cursor)
-    return QueryRequest(question, at=visit.at, limit=ROWS_SHOWN, cursor=cursor)
+        return requests.SqlRequest(question, at=visit.at, limit=ROWS_SHOWN, cursor=cursor)
+    return requests.QueryRequest(question, at=visit.at, limit=ROWS_SHOWN, cursor=cursor)
 
 
 def _tuple(

@@ -6,13 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from corollary.data_class import dataclass
-from corollary.serve.requests import (
-    AlertsRequest,
-    CommitsRequest,
-    DifferenceRequest,
-    GraphRequest,
-    RelationsRequest,
-)
+from corollary.serve import requests
 from corollary.web.pictures.map import MapArc, MapNode, MapPicture, arcs_of, floor_name
 from corollary.web.visit import Page, Visit
 
@@ -59,9 +53,11 @@ async def _asked(
     """Return the graph, the relations, and how many tuples of each came and went."""
     changes: Mapping[str, tuple[int, int]]
     timeline = await visit.timeline()
-    graph, relations = await visit.ask_all(GraphRequest(at=visit.at), RelationsRequest(at=visit.at))
+    graph, relations = await visit.ask_all(
+        requests.GraphRequest(at=visit.at), requests.RelationsRequest(at=visit.at)
+    )
     if visit.since is not None:
-        asked = DifferenceRequest(since=visit.since, at=visit.at, limit=0)
+        asked = requests.DifferenceRequest(since=visit.since, at=visit.at, limit=0)
         found = (await visit.ask(asked))["changes"]
         changes = {name: (each["counts"][0], each["counts"][1]) for name, each in found.items()}
     else:
@@ -137,7 +133,7 @@ async def recent_commits(visit: Visit) -> list[dict[str, Any]]:
     """Return the commits up to the one that is shown, newest first, ready for `feed.html`."""
     before = None if visit.at is None else visit.at + 1
     found, raised = await visit.ask_all(
-        CommitsRequest(limit=COMMITS_SHOWN, before=before), AlertsRequest()
+        requests.CommitsRequest(limit=COMMITS_SHOWN, before=before), requests.AlertsRequest()
     )
     alerts: dict[int, list[dict[str, Any]]] = {}
     for each in raised["alerts"]:

@@ -7,14 +7,7 @@ from starlette.responses import Response
 
 from corollary.analysis.bags import rows_name
 from corollary.data_class import dataclass
-from corollary.serve.requests import (
-    DescribeRequest,
-    DifferenceRequest,
-    ExplainRequest,
-    GraphRequest,
-    RelationRowsRequest,
-    RelationsRequest,
-)
+from corollary.serve import requests
 from corollary.web.pages.graph import describe_kind
 from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
@@ -64,7 +57,9 @@ class ShownColumn:
 
 async def show_relations(visit: Visit) -> Response:
     """List the relations."""
-    found, graph = await visit.ask_all(RelationsRequest(at=visit.at), GraphRequest(at=visit.at))
+    found, graph = await visit.ask_all(
+        requests.RelationsRequest(at=visit.at), requests.GraphRequest(at=visit.at)
+    )
     on_map = {each["name"]: each for each in graph["nodes"]}
     wanted = visit.parameters.get("q", "").strip().lower()
     relations = [
@@ -84,7 +79,7 @@ def _kind(relation: Mapping[str, Any], on_map: Mapping[str, Any] | None) -> str:
 async def show_relation(visit: Visit) -> Response:
     """Show a relation: its tuples, or what changed in it between two commits."""
     name = visit.http.path_params["relation"]
-    relation = await visit.ask(DescribeRequest(name, at=visit.at))
+    relation = await visit.ask(requests.DescribeRequest(name, at=visit.at))
     context: dict[str, Any] = {
         "relation": relation,
         "kind": describe_kind(relation, is_recursive=relation["recursive"]),
@@ -110,7 +105,7 @@ async def show_relation(visit: Visit) -> Response:
 async def _plan(visit: Visit, name: str) -> str:
     """Return the steps that evaluate a relation."""
     defined = {name, rows_name(name)}
-    procedures = (await visit.ask(ExplainRequest()))["procedures"]
+    procedures = (await visit.ask(requests.ExplainRequest()))["procedures"]
     found = [
         line
         for heading, lines in procedures.items()
@@ -123,7 +118,7 @@ async def _plan(visit: Visit, name: str) -> str:
 async def _rows(visit: Visit, name: str, relation: Mapping[str, Any]) -> dict[str, Any]:
     order = visit.parameters.get("sort", "")
     found = await visit.ask(
-        RelationRowsRequest(
+        requests.RelationRowsRequest(
             name,
             at=visit.at,
             where=_conditions(visit, relation),
@@ -139,7 +134,7 @@ async def _rows(visit: Visit, name: str, relation: Mapping[str, Any]) -> dict[st
 
 
 async def _difference(visit: Visit, name: str, relation: Mapping[str, Any]) -> dict[str, Any]:
-    asked = DifferenceRequest(
+    asked = requests.DifferenceRequest(
         relation=name, since=visit.since or 0, at=visit.at, limit=DIFFERENCE_SHOWN
     )
     changes = (await visit.ask(asked))["changes"].get(name, {"added": [], "removed": []})

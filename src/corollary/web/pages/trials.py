@@ -6,17 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from corollary.serve import requests
 from corollary.serve.answers import ServiceError
-from corollary.serve.requests import (
-    ApplyRequest,
-    RelationsRequest,
-    Request,
-    WhatIfRequest,
-    WhyAddedRequest,
-    WhyNotRequest,
-    WhyRemovedRequest,
-    WhyRequest,
-)
 from corollary.web.visit import NOT_KEPT, Page, Visit
 from corollary.web.wording import goal
 
@@ -27,16 +18,16 @@ SAMPLE = 20
 async def show_what_if(visit: Visit) -> Response:
     """Try out the deletion of a base tuple, or its insertion if it is not there."""
     fact = visit.parameters.get("fact", "")
-    return await _trial(visit, WhatIfRequest(fact), fact, "")
+    return await _trial(visit, requests.WhatIfRequest(fact), fact, "")
 
 
 async def show_try(visit: Visit) -> Response:
     """Try out some changes."""
     lines = visit.parameters.get("changes", "")
-    return await _trial(visit, ApplyRequest(lines, dry_run=True), "these changes", lines)
+    return await _trial(visit, requests.ApplyRequest(lines, dry_run=True), "these changes", lines)
 
 
-async def _trial(visit: Visit, request: Request, what: str, lines: str) -> Response:
+async def _trial(visit: Visit, request: requests.Request, what: str, lines: str) -> Response:
     context: dict[str, Any] = {
         "title": f"with {what}",
         "changes": [],
@@ -50,7 +41,7 @@ async def _trial(visit: Visit, request: Request, what: str, lines: str) -> Respo
         found = await visit.ask(request)
     except ServiceError as error:
         return await visit.render("what_if.html", **context | {"error": error})
-    relations = (await visit.ask(RelationsRequest()))["relations"]
+    relations = (await visit.ask(requests.RelationsRequest()))["relations"]
     types = {each["name"]: [column["type"] for column in each["columns"]] for each in relations}
     changes = []
     for name, change in found["changes"].items():
@@ -68,7 +59,7 @@ async def _trial(visit: Visit, request: Request, what: str, lines: str) -> Respo
         changes.append(
             (name, {"counts": [came, went], "shown": shown, "more": came + went - len(shown)})
         )
-    if not lines and isinstance(request, WhatIfRequest):
+    if not lines and isinstance(request, requests.WhatIfRequest):
         is_deleted = request.fact in context["went"]
         context["title"] = f"without {what}" if is_deleted else f"with {what}"
         context["lines"] = _change_of(request.fact, found["changes"], types, is_deleted=is_deleted)
@@ -105,18 +96,18 @@ async def show_proof_svg(visit: Visit) -> Response:
     return Response(answer.body, headers=NOT_KEPT, media_type="image/svg+xml")
 
 
-def _question(visit: Visit, form: str) -> Request:
+def _question(visit: Visit, form: str) -> requests.Request:
     fact, ask = visit.parameters.get("goal", ""), visit.parameters.get("ask", "why")
     commit = visit.at if visit.parameters.get("at") else None
     match ask:
         case "why-added":
-            return WhyAddedRequest(fact, commit=commit, form=form)
+            return requests.WhyAddedRequest(fact, commit=commit, form=form)
         case "why-removed":
-            return WhyRemovedRequest(fact, commit=commit, form=form)
+            return requests.WhyRemovedRequest(fact, commit=commit, form=form)
         case "why-not":
-            return WhyNotRequest(fact, at=commit, form=form)
+            return requests.WhyNotRequest(fact, at=commit, form=form)
         case _:
-            return WhyRequest(fact, at=commit, form=form)
+            return requests.WhyRequest(fact, at=commit, form=form)
 
 
 PAGES = (
