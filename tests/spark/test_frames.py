@@ -33,7 +33,7 @@ from corollary.database.writing.inputs import FileLocations
 from corollary.engines.spark import engine
 from corollary.engines.spark.frame_pins import framed_handles, release_frames
 from corollary.errors import InputError
-from corollary.warehouse.sources.earlier_rows import TableRows
+from corollary.warehouse.sources.source import TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 from support.selection import sampled
 from support.source_model import canonical, parquet

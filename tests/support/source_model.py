@@ -19,9 +19,8 @@ from corollary.core.types import NUMBER, SYMBOL
 from corollary.errors import Diagnostic, InputError
 from corollary.source import SourceFile, Span
 from corollary.warehouse.files.file_rows import table_of
-from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.quarantine import QUARANTINE, BadRowPolicy, quarantine_change
-from corollary.warehouse.sources.source import Position, Source, SourceChange
+from corollary.warehouse.sources.source import Position, Source, SourceChange, TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 
 Row = tuple[Any, ...]

@@ -25,9 +25,9 @@ from corollary.errors import ConstraintError, EvaluationError, InputError, Wareh
 from corollary.rewrite.clauses import groups
 from corollary.rewrite.translation_unit import TranslationUnit
 from corollary.warehouse.catalog import schema
+from corollary.warehouse.catalog.catalog import STEPS, upgrade
 from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.catalog.credentials import StoredCredentials
-from corollary.warehouse.catalog.upgrade import STEPS, upgrade
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
 from support.format_fixture import COMMITS, EXPECTED, build, contents, unpack
 from support.warehouse_scenarios import store_of

@@ -9,6 +9,11 @@ checkpoint, so a deleted checkpoint makes new keys.
 
 With Spark Connect the function runs in a process of the server. So it carries only names, and opens
 the database by its location; in the process of the database it uses the open one.
+
+Of a folder in which files arrive (`.input p(IO=stream, filename="arrivals", …)`) Spark finds each
+file once and passes its bytes; they are read as those of any other source, so dialects, line
+numbers and malformed records are the same. The events of a batch are ordered: files by their
+modification time, then by name; inside a file, line by line.
 """
 
 import json

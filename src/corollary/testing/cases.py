@@ -2,6 +2,9 @@
 
 Values of rows are kept as the texts of their file until the relation they are for is known: the
 type of a column says what a text means, and a finding about it has its position.
+
+Cases are read from YAML: our own, and the `unit_tests` of dbt. Nodes are read, not values: YAML
+would make numbers, dates and truth values of texts. So every finding has a position, too.
 """
 
 import csv

@@ -1,4 +1,8 @@
-"""Rows with copies: a table that has each row once, with its count in the last column, and back."""
+"""Rows with copies: a table that has each row once, with its count in the last column, and back.
+
+Differences of relations as sets compare a word for each row: null equals null, NaN equals NaN, -0.0
+equals 0.0; how often a row occurs does not matter.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial

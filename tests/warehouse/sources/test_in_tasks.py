@@ -18,7 +18,7 @@ from corollary.core.types import FLOAT, NUMBER, SYMBOL
 from corollary.errors import InputError
 from corollary.warehouse.files.file_rows import FileRows, table_of
 from corollary.warehouse.sources import portions
-from corollary.warehouse.sources.earlier_rows import TableRows
+from corollary.warehouse.sources.source import TableRows
 from corollary.warehouse.sources.tasks import staging
 from support.selection import examples
 from support.source_model import FORMS, Row, Run, a_source, csv, parquet, refused

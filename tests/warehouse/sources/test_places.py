@@ -11,8 +11,7 @@ from corollary.core.arrow import from_python, to_python
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.files import input_files
-from corollary.warehouse.sources.earlier_rows import TableRows
-from corollary.warehouse.sources.source import Source
+from corollary.warehouse.sources.source import Source, TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 from support.source_model import SPAN, P, Run, a_source, csv, objects, parquet, refused
 

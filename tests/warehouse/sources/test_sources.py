@@ -19,9 +19,9 @@ from corollary.errors import InputError
 from corollary.warehouse.copies import difference
 from corollary.warehouse.files import input_files
 from corollary.warehouse.sources import file_source
-from corollary.warehouse.sources.earlier_rows import TableRows
 from corollary.warehouse.sources.file_formats import FORMATS
 from corollary.warehouse.sources.file_listing import ListedFile
+from corollary.warehouse.sources.source import TableRows
 from support.selection import examples
 from support.source_model import (
     FORMS,

@@ -11,7 +11,7 @@ from corollary.core.arrow import dependency_violations
 from corollary.core.program import Relation
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
-from corollary.database.program.dependencies import resolve_dependencies
+from corollary.database.program.loaded_program import resolve_dependencies
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -44,7 +44,7 @@ from corollary.core.program import NormalProgram, Program, Relation
 from corollary.core.types import Kind, Type
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
-from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
+from corollary.database.program.loaded_program import ResolvedDependency, resolve_dependencies
 from corollary.database.upkeep.expected_contents import recompute
 from corollary.errors import ConstraintError, CorollaryError
 from corollary.warehouse.copies import difference

@@ -40,7 +40,7 @@ from corollary.warehouse.formats.file_extensions import input_of, is_delimited
 from corollary.warehouse.formats.text_records import BLOCK_BYTES
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.sources import json_line
-from corollary.warehouse.sources.earlier_rows import TableRows
+from corollary.warehouse.sources.source import TableRows
 from corollary.warehouse.sources.source_factory import SourceFactory
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import CopiesHandle, minus, repeat_rows, row_difference
 from corollary.warehouse.files.file_rows import table_of
 from corollary.warehouse.sources.source import Rows, Source, SourceChange
-from corollary.warehouse.sources.tasks.deletions import count_deleted
+from corollary.warehouse.sources.tasks.staged_rows import count_deleted
 
 HALF = RowBound(share=0.5)
 """What is accepted where nothing else is said."""

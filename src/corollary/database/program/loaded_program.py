@@ -1,6 +1,6 @@
-"""Reads what users write: programs (read, check, normalise), and tuples."""
+"""Reads what users write: programs (read, check, normalise), their keys, and tuples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,43 @@ from corollary.core.program import NormalProgram, Program
 from corollary.core.user_functors.registration import missing_function, registered_function
 from corollary.core.user_functors.user_functor import SIGN
 from corollary.data_class import dataclass
-from corollary.database.program.dependencies import ResolvedDependency, resolve_dependencies
 from corollary.database.program.names import writable_relation
 from corollary.errors import Diagnostic, InputError, Severity
 from corollary.frontends.datalog.parser import parse, parse_file
 from corollary.rewrite.normalise import normalise
 from corollary.source import SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDependency:
+    """Tuples that agree in the determinants agree in the dependents."""
+
+    relation: str
+    determinants: tuple[int, ...]
+    dependents: tuple[int, ...]
+    is_key: bool
+    span: Span | None = field(compare=False)
+
+
+def resolve_dependencies(program: Program, normal: NormalProgram) -> Iterator[ResolvedDependency]:
+    """Yield the keys and `.fd`s of a program, with columns by position."""
+    for declaration in program.declarations:
+        relation = normal.relations.get(declaration.name)
+        if declaration.key and relation is not None:
+            key = tuple(relation.columns.index(name) for name in declaration.key)
+            rest = tuple(at for at in range(relation.arity) if at not in key)
+            yield ResolvedDependency(relation.name, key, rest, True, declaration.span)
+    for each in program.dependencies:
+        relation = normal.relations.get(each.relation)
+        if relation is not None:
+            key, rest = (
+                tuple(relation.columns.index(name) for name in names)
+                for names in (each.determinants, each.dependents)
+            )
+            rest = tuple(at for at in rest if at not in key)  # those agree anyway
+            if rest:
+                yield ResolvedDependency(relation.name, key, rest, False, each.span)
+
 
 Fact = tuple[str, tuple[logic.Value, ...]]
 """A relation and one of its tuples."""

@@ -34,10 +34,9 @@ from corollary.warehouse.copies import CopiesHandle
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from corollary.database.feed_tables import RelationFeed
+    from corollary.database.feed_tables import Follower, RelationFeed
     from corollary.database.history import CommitSummary
     from corollary.database.reading.answer import SqlAnswer
-    from corollary.database.reading.follower import Follower
     from corollary.database.warehouse_store import WarehouseStore
     from corollary.frontends.sql.catalog import SqlCatalog
     from corollary.frontends.sql.statements.questions import CompiledQuestion, StatementPlace
@@ -447,8 +446,8 @@ class ReadAccess(WhyAccess):
             InputError: there is no such relation.
             WarehouseError: not all commits since then are kept.
         """
+        from corollary.database.feed_tables import Follower
         from corollary.database.history import change_tables, recorded_changes
-        from corollary.database.reading.follower import Follower
 
         warehouse = self._history.warehouse
         self.refresh()

@@ -3,6 +3,12 @@
 A shape is a question without its constants, which are rows of a relation when it is asked. What is
 made for it is kept as long as the program in force and the engine are the same, and the plan as
 long as relations have about the same sizes.
+
+Goals of one shape, such as `link("a", y)` and `link("b", y)`, are answered by one run. The shape of
+a goal of one atom is its relation and which arguments are bound. The values of all goals are rows
+of a relation of calls, which the run joins with the relation, or asks of its rules if it is
+virtual. The first goal of a shape is read in full, so that a shape is never anything else than what
+the language says.
 """
 
 import re
@@ -195,6 +201,9 @@ class ShapeCache:
         plan = None if isinstance(shape, _Unplanned) else shape.plan
         if plan is not None and plan.made is not None:
             self._state.engine.drop(plan.relations)
+
+
+# --- goals of one atom ---------------------------------------------------------------------------
 
 
 GOAL = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)

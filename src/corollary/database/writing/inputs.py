@@ -143,7 +143,7 @@ def _read_source(
     key: Sequence[str],
 ) -> "pa.Table":
     """Return the rows of a source in any format, or through Spark, with each key once."""
-    from corollary.warehouse.sources.earlier_rows import TableRows
+    from corollary.warehouse.sources.source import TableRows
     from corollary.warehouse.sources.source_factory import SourceFactory
 
     factory = SourceFactory(places.facts, places.root, fetch=frames.read, console=console)

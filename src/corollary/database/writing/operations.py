@@ -13,8 +13,7 @@ from corollary.core.states import State
 from corollary.core.values import format_row
 from corollary.data_class import dataclass
 from corollary.database.changes import KeptTuples
-from corollary.database.program.dependencies import ResolvedDependency
-from corollary.database.program.loaded_program import LoadedProgram
+from corollary.database.program.loaded_program import LoadedProgram, ResolvedDependency
 from corollary.database.program.parts import (
     MANUAL_PART,
     TEXT_PART,

@@ -14,8 +14,8 @@ from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.program import NormalProgram
 from corollary.data_class import dataclass
 from corollary.database.changes import json_rows
+from corollary.database.feed_tables import FollowedChange, changes_by_commit
 from corollary.database.history import change_tables, feeds_of, find_relation, recorded_changes
-from corollary.database.reading.follower import FollowedChange, changes_by_commit
 from corollary.errors import CorollaryError
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.catalog.outbox import alerts_of_commit

@@ -5,6 +5,10 @@ states its parent, which no other commit may have: of two writers that began fro
 gets a conflict, and does its work again on the new state. Before a transaction writes files it
 inserts an *intent*; the commit deletes that row or fails. This fences writers that `gc` has taken
 for dead, removing their intents and files: they cannot commit any more.
+
+A change of the format adds its step to `STEPS` here, and a warehouse of the format before it to
+`tests/warehouse/formats`. A step may change tables and rows. Data files stay as they are: what an
+engine cannot read any more and can compute again (payload, indexes) is forgotten, by its rows.
 """
 
 import json
@@ -347,3 +351,34 @@ def _row(number: int, stored: StoredChange | StoredIndex) -> dict[str, Any]:
     """Return the row of something that a commit has stored."""
     values = {each.name: getattr(stored, each.name) for each in fields(stored)}
     return {"commit_number": number, **values}
+
+
+Step = Callable[[CatalogConnection], None]
+
+
+def _keep(_: CatalogConnection) -> None:
+    """Change nothing: relations that rewriting makes in another way now are computed anew."""
+
+
+STEPS: dict[int, Step] = {5: _keep}
+"""What makes format n + 1 of format n, by n; there is one for each from 5 on."""
+
+
+def upgrade(
+    catalog: Catalog, steps: Mapping[int, Step] = STEPS, latest: int = schema.FORMAT
+) -> tuple[int, int]:
+    """Bring a catalog to the latest format; return the format it had, and the one it has.
+
+    Raises:
+        WarehouseError: `C0931`, it has a format that no step begins from.
+    """
+    with catalog.write_transaction() as connection:
+        found = str(catalog.find_meta(connection, "format"))
+        known = {str(number): number for number in (*steps, latest)}
+        if found not in known:
+            raise WarehouseError.other_format(found, schema.OLDEST_FORMAT, latest)
+        for number in range(known[found], latest):
+            steps[number](connection)
+        if known[found] != latest:
+            catalog.replace_meta(connection, "format", str(latest))
+    return known[found], latest

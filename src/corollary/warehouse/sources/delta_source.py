@@ -7,6 +7,10 @@ version or a file of it no longer exists (vacuum), or rows with the same key are
 table is compared with its earlier rows. Where equal rows are copies, those of G go and those of N
 come. Of a table with a change feed, neither G nor N is read. Many rows of G and N are compared by
 tasks.
+
+In a change feed, a version that has rewritten files notes the rows that it changed; of one that has
+only added or removed files, these are the rows. The signs of a row are added up over all versions.
+That is the change of a set only if no row was in the table twice, which the caller knows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,12 +31,11 @@ from corollary.warehouse.files.durable_files import CHANGE_COLUMN, INSERT, POSTI
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY, entry_path, read_actions
 from corollary.warehouse.sources import delta_snapshot, parquet_file
-from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_formats import estimated_rows, read_portion
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
 from corollary.warehouse.sources.portions import DataFile, Portion
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import Position, Rows, SourceChange
+from corollary.warehouse.sources.source import EarlierRows, Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks, read_in_tasks
 

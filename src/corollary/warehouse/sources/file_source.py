@@ -37,7 +37,6 @@ from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.dialect import format_of
 from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_bounds import (
     FileBounds,
     bounds_of,
@@ -50,7 +49,7 @@ from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows, re
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
 from corollary.warehouse.sources.portions import DataFile, Portion, read_earlier_text
 from corollary.warehouse.sources.schema_drift import FileRecords
-from corollary.warehouse.sources.source import Position, Rows, SourceChange
+from corollary.warehouse.sources.source import EarlierRows, Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.task_reading import compare_in_tasks, read_in_tasks
 

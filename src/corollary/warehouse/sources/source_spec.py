@@ -20,7 +20,6 @@ from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.formats.delimited import SHOWN_FINDINGS_MAX, first_findings
 from corollary.warehouse.sources import schema_drift
-from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, BadRowPolicy, to_bad_rows
 from corollary.warehouse.sources.schema_drift import (
@@ -29,7 +28,7 @@ from corollary.warehouse.sources.schema_drift import (
     FileRecords,
     FileSummary,
 )
-from corollary.warehouse.sources.source import Position, Rows, SourceChange
+from corollary.warehouse.sources.source import EarlierRows, Position, Rows, SourceChange
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 READ_ATTEMPTS = 5

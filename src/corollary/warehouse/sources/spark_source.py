@@ -22,12 +22,11 @@ from corollary.source import SourceFile, Span
 from corollary.warehouse.files.file_rows import FileRows
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.typed_values import Failures, from_arrow, from_texts
-from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.file_listing import SourceLocation, is_pattern, list_files
 from corollary.warehouse.sources.parquet_file import check_columns, convert_records
 from corollary.warehouse.sources.portions import DataFile
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import Position, Rows, SourceChange
+from corollary.warehouse.sources.source import EarlierRows, Position, Rows, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 from corollary.warehouse.sources.tasks.portion_reader import PortionReader, TaskReport
 from corollary.warehouse.sources.tasks.staging import Staging, collect

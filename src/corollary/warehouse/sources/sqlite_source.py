@@ -15,10 +15,9 @@ from corollary.errors import InputError
 from corollary.source import Span
 from corollary.warehouse.formats.sqlite_tables import open_table, table_name_of
 from corollary.warehouse.formats.typed_values import Failures, from_json, from_texts
-from corollary.warehouse.sources.earlier_rows import EarlierRows
 from corollary.warehouse.sources.parquet_file import convert_records
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
-from corollary.warehouse.sources.source import Position, SourceChange
+from corollary.warehouse.sources.source import EarlierRows, Position, SourceChange
 from corollary.warehouse.sources.source_spec import InputSource, RunCollector, SourceSpec
 
 _JOURNAL_SUFFIX = "-wal"

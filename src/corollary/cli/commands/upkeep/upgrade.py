@@ -25,7 +25,7 @@ def command(warehouse: str, output: WorkOutputOptions) -> None:
     """
     with output.reporting(0.0) as console:
         from corollary.frontends.sql.statements.kept_texts import recompile
-        from corollary.warehouse.catalog.upgrade import upgrade
+        from corollary.warehouse.catalog.catalog import upgrade
 
         with open_catalog(warehouse, in_any_format=True) as opened:
             before, after = upgrade(opened.catalog)

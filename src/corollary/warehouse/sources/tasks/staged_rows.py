@@ -3,10 +3,12 @@
 Without a key, a task writes its rows to a file. With one, rows with the same key have to meet: a
 task writes its rows as *pieces*, one for each partition of the keys, to one file, and the tasks of
 a second job each put the pieces of a partition together and resolve its keys.
+
+How many rows a large change deletes is counted in the same way.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from corollary.core.arrow import empty_table, expand_table, schema_of
 from corollary.core.arrow_buffers import index_array
-from corollary.core.engine import PartitionsOf, TableHandle, TaskPool
+from corollary.core.engine import LocalTable, PartitionsOf, TableHandle, TaskPool
 from corollary.core.program import Directive, Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
@@ -24,12 +26,14 @@ from corollary.warehouse.copies import (
     change_of_counts,
     counted_difference,
     difference,
+    row_difference,
 )
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.files.places import Place
+from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.source_keys import SourceKey, resolve_keys
 
 _MIX = 0x9E3779B9
@@ -213,3 +217,71 @@ def write_rows(root: Place, rows: pa.Table) -> RowsFile:
 
 def _empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.nulls(0, each.type) for each in schema], schema=schema)
+
+
+def count_deleted(
+    relation: Relation,
+    key: Sequence[str],
+    tasks: TaskPool,
+    *,
+    removed: Rows,
+    added: Iterable[Rows],
+    present: TableHandle | None = None,
+    has_copies: bool = False,
+) -> int:
+    """Return how many removed rows are there, and do not come back; by key, if there is one.
+
+    Args:
+        relation: which has columns.
+        key: the names of columns.
+        tasks: where they are counted.
+        removed: the rows to be removed.
+        added: those to be added.
+        present: those that are there; None if all that are removed are.
+        has_copies: whether equal rows are copies, which count one by one; then there is no key.
+    """
+    names = list(key or relation.columns)
+    columns = tuple(relation.columns.index(each) for each in names)
+    now = [_handle(each, relation) for each in added]
+    gone = _handle(removed, relation)
+    count = tasks.partition_count(len(gone) + sum(map(len, now)))
+    directory = StagingDirectory(tasks)
+    write = PieceWriter(
+        directory.path, KeyPartitions(relation, columns, count, tasks.partitions_of)
+    )
+    counting = DeletionCount(
+        relation,
+        tuple(names),
+        gone.map_partitions(write),
+        [piece for each in now for piece in each.map_partitions(write)],
+        None if present is None else present.map_partitions(write),
+        row_difference if has_copies else difference,
+    )
+    return sum(tasks.run(f"count what {relation.name} loses", counting, range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionCount:
+    """Counts the deleted rows of a partition, in a task."""
+
+    relation: Relation
+    key: tuple[str, ...]
+    removed: Sequence[RowPieces]
+    added: Sequence[RowPieces]
+    present: Sequence[RowPieces] | None
+    compare: Callable[[pa.Table, pa.Table], tuple[pa.Table, pa.Table]]
+
+    def __call__(self, partition: int) -> int:
+        """Return how many there are."""
+        gone = read_pieces(self.removed, partition, self.relation)
+        if self.present is not None:
+            there = read_pieces(self.present, partition, self.relation)
+            less = self.compare(there, gone)[0]  # of what is removed, what is not there
+            gone = self.compare(less, gone)[0]
+        now = read_pieces(self.added, partition, self.relation)
+        columns = list(self.key)
+        return int(self.compare(now.select(columns), gone.select(columns))[0].num_rows)
+
+
+def _handle(rows: Rows, relation: Relation) -> TableHandle:
+    return LocalTable(expand_table(rows, relation)) if isinstance(rows, pa.Table) else rows
