@@ -29,14 +29,7 @@ from corollary.frontends.sql.parse import split_statements
 from corollary.frontends.sql.statements.nodes import TableColumn
 from corollary.frontends.sql.statements.table_parser import read_columns
 from corollary.frontends.sql.statements.tokens import TokenCursor
-from corollary.pipelines.graph import (
-    AutoCdcFlow,
-    Dataset,
-    DatasetKind,
-    Flow,
-    Project,
-    RecordedQuery,
-)
+from corollary.pipelines import graph
 from corollary.pipelines.recording import (
     OfflineClient,
     Places,
@@ -53,14 +46,14 @@ if TYPE_CHECKING:  # PySpark has it from 4.3 on
     from pyspark.pipelines.flow import AutoCdcFlow as SparkAutoCdcFlow
 
 _KINDS = {
-    spark_outputs.MaterializedView: DatasetKind.MATERIALIZED_VIEW,
-    spark_outputs.StreamingTable: DatasetKind.STREAMING_TABLE,
-    spark_outputs.TemporaryView: DatasetKind.TEMPORARY_VIEW,
-    spark_outputs.Sink: DatasetKind.SINK,
+    spark_outputs.MaterializedView: graph.DatasetKind.MATERIALIZED_VIEW,
+    spark_outputs.StreamingTable: graph.DatasetKind.STREAMING_TABLE,
+    spark_outputs.TemporaryView: graph.DatasetKind.TEMPORARY_VIEW,
+    spark_outputs.Sink: graph.DatasetKind.SINK,
 }
 
 
-def load_project(spec: Path | None = None) -> Project:
+def load_project(spec: Path | None = None) -> graph.Project:
     """Load a project; nothing is executed, and no server is asked.
 
     Args:
@@ -121,12 +114,12 @@ class ProjectLoader(GraphElementRegistry):
         self.places = Places()
         self.session = RecordingSession(OfflineClient(spec.configuration, self.places))
         self.files: list[SourceFile] = []
-        self.datasets: list[Dataset] = []
-        self.flows: list[Flow] = []
-        self.cdc_flows: list[AutoCdcFlow] = []
+        self.datasets: list[graph.Dataset] = []
+        self.flows: list[graph.Flow] = []
+        self.cdc_flows: list[graph.AutoCdcFlow] = []
         self.findings: list[Diagnostic] = []
 
-    def project(self) -> Project:
+    def project(self) -> graph.Project:
         """Return what was loaded.
 
         Raises:
@@ -136,7 +129,7 @@ class ProjectLoader(GraphElementRegistry):
         if self.findings:
             raise InputError(self.findings)
         spec = self.spec
-        return Project(
+        return graph.Project(
             spec.name, spec.storage, spec.catalog, spec.database, spec.configuration, self.root,
             tuple(self.files), tuple(self.datasets), tuple(self.flows), tuple(self.cdc_flows),
         )  # fmt: skip
@@ -197,7 +190,7 @@ class ProjectLoader(GraphElementRegistry):
         """Add a dataset."""
         span = self.places.line_span(output.source_code_location.line_number)
         name, kind = self._name(output.name), _KINDS[type(output)]
-        found = Dataset(name, kind, span, comment=output.comment)
+        found = graph.Dataset(name, kind, span, comment=output.comment)
         match output:
             case spark_outputs.Table():
                 found = replace(
@@ -238,10 +231,12 @@ class ProjectLoader(GraphElementRegistry):
             random.setstate(chance)
             client.is_in_query = False
             client.settings = before
-        query = RecordedQuery(span, file, plan.SerializeToString(), places=self.places.relations)
+        query = graph.RecordedQuery(
+            span, file, plan.SerializeToString(), places=self.places.relations
+        )
         target = self._name(flow.target)
         name = target if flow.name == flow.target else flow.name
-        self.flows.append(Flow(name, target, query, span, dict(flow.spark_conf)))
+        self.flows.append(graph.Flow(name, target, query, span, dict(flow.spark_conf)))
 
     def register_auto_cdc_flow(self, flow: "SparkAutoCdcFlow") -> None:
         """Add a flow of changes by key."""
@@ -260,7 +255,7 @@ class ProjectLoader(GraphElementRegistry):
         target = self._name(flow.target)
         deletes = flow.apply_as_deletes
         self.cdc_flows.append(
-            AutoCdcFlow(
+            graph.AutoCdcFlow(
                 flow.name or target, target, self._name(flow.source), names(flow.keys),
                 tree(flow.sequence_by), span, file, None if deletes is None else tree(deletes),
                 names(flow.column_list) or None, names(flow.except_column_list),
@@ -283,7 +278,7 @@ class ProjectLoader(GraphElementRegistry):
 
     def _check(self) -> None:
         """Find datasets and flows that do not fit together."""
-        named: dict[str, Dataset] = {}
+        named: dict[str, graph.Dataset] = {}
         for each in self.datasets:
             first = named.setdefault(each.name.lower(), each)
             if first is not each:
@@ -291,9 +286,9 @@ class ProjectLoader(GraphElementRegistry):
                 text = f"There is a dataset `{each.name}` already; case does not matter."
                 note = "give it another name"
                 self.findings.append(Diagnostic("C1704", text, each.span, note, related))
-        flows: dict[str, Flow | AutoCdcFlow] = {}
-        into: dict[str, list[Flow | AutoCdcFlow]] = {}
-        every: list[Flow | AutoCdcFlow] = [*self.flows, *self.cdc_flows]
+        flows: dict[str, graph.Flow | graph.AutoCdcFlow] = {}
+        into: dict[str, list[graph.Flow | graph.AutoCdcFlow]] = {}
+        every: list[graph.Flow | graph.AutoCdcFlow] = [*self.flows, *self.cdc_flows]
         for flow in every:
             into.setdefault(flow.target.lower(), []).append(flow)
             if flows.setdefault(flow.name.lower(), flow) is not flow:
@@ -307,8 +302,8 @@ class ProjectLoader(GraphElementRegistry):
             return
         for each in self.datasets:
             found = into.get(each.name.lower(), [])
-            is_stream = each.kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK)
-            if not found and each.kind is not DatasetKind.SINK:
+            is_stream = each.kind in (graph.DatasetKind.STREAMING_TABLE, graph.DatasetKind.SINK)
+            if not found and each.kind is not graph.DatasetKind.SINK:
                 text = f"No flow writes to `{each.name}`."
                 self._find("C1704", text, each.span, "give it one, by `@dp.append_flow(target=…)`")
             elif len(found) > 1 and not is_stream:

@@ -14,19 +14,12 @@ from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.parse import parse_condition, parse_query, split_statements
 from corollary.frontends.sql.statements.table_parser import read_columns, read_options
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
-from corollary.pipelines.graph import (
-    STREAM,
-    AutoCdcFlow,
-    Dataset,
-    DatasetKind,
-    Flow,
-    RecordedQuery,
-)
+from corollary.pipelines import graph
 from corollary.source import SourceFile
 
 NameOf = Callable[[Sequence[str]], str]
 """Returns the relation that the parts of a name mean."""
-Definitions = tuple[list[Dataset], list[Flow], list[AutoCdcFlow]]
+Definitions = tuple[list[graph.Dataset], list[graph.Flow], list[graph.AutoCdcFlow]]
 
 _CDC_CLAUSES = ("APPLY", "SEQUENCE", "COLUMNS", "STORED", "TRACK")
 _KINDS = "a `MATERIALIZED VIEW`, `STREAMING TABLE`, `TEMPORARY VIEW` or `FLOW`"
@@ -48,7 +41,7 @@ def parse_stream_query(file: SourceFile) -> exp.Expr:
 def table_of(table: exp.Table) -> tuple[list[str], bool]:
     """Return the parts of the name of a table, and whether it is read as a stream."""
     words = [table.args.get(key) for key in ("catalog", "db", "this")]
-    return [each.name for each in words if each is not None], STREAM in table.meta
+    return [each.name for each in words if each is not None], graph.STREAM in table.meta
 
 
 def read_file(file: SourceFile, name_of: NameOf) -> Definitions:
@@ -75,7 +68,7 @@ def _query(tokens: Sequence[Token], file: SourceFile) -> exp.Expr:
     tree = parse_query(kept, file)
     for table in tree.find_all(exp.Table):
         if table.parts[0].meta.get("start") in streams:
-            table.meta[STREAM] = True
+            table.meta[graph.STREAM] = True
     return tree
 
 
@@ -132,11 +125,11 @@ class _Statement:
         _ = cursor.accept("PRIVATE")
         span = cursor.span
         for words, kind in (
-            (("MATERIALIZED", "VIEW"), DatasetKind.MATERIALIZED_VIEW),
-            (("STREAMING", "TABLE"), DatasetKind.STREAMING_TABLE),
-            (("TEMPORARY", "VIEW"), DatasetKind.TEMPORARY_VIEW),
-            (("TEMP", "VIEW"), DatasetKind.TEMPORARY_VIEW),
-            (("VIEW",), DatasetKind.TEMPORARY_VIEW),
+            (("MATERIALIZED", "VIEW"), graph.DatasetKind.MATERIALIZED_VIEW),
+            (("STREAMING", "TABLE"), graph.DatasetKind.STREAMING_TABLE),
+            (("TEMPORARY", "VIEW"), graph.DatasetKind.TEMPORARY_VIEW),
+            (("TEMP", "VIEW"), graph.DatasetKind.TEMPORARY_VIEW),
+            (("VIEW",), graph.DatasetKind.TEMPORARY_VIEW),
         ):
             if cursor.accept(*words):
                 self._dataset(kind)
@@ -154,12 +147,12 @@ class _Statement:
             self.name_of([each.text for each in parts]), parts[0].span.to(parts[-1].span)
         )
 
-    def _dataset(self, kind: DatasetKind) -> None:
+    def _dataset(self, kind: graph.DatasetKind) -> None:
         cursor = self.cursor
         _ = cursor.accept("IF", "NOT", "EXISTS")
         name = self._name()
         columns = None
-        is_view = kind is DatasetKind.TEMPORARY_VIEW
+        is_view = kind is graph.DatasetKind.TEMPORARY_VIEW
         if cursor.is_next("(") and not is_view:
             columns, constraints = read_columns(cursor)
             if constraints:
@@ -185,12 +178,12 @@ class _Statement:
                     "`COMMENT`, `USING`, `PARTITIONED BY`, `CLUSTER BY`, `TBLPROPERTIES` or `AS`"
                 )
         self.datasets.append(
-            Dataset(
+            graph.Dataset(
                 name.text, kind, name.span, columns, comment, properties, partitions, clusters,
                 format_,
             )
         )  # fmt: skip
-        is_stream = kind is DatasetKind.STREAMING_TABLE
+        is_stream = kind is graph.DatasetKind.STREAMING_TABLE
         if is_stream and cursor.accept("FLOW", "AUTO", "CDC"):
             self._auto_cdc(name.text, name)
         elif cursor.accept("AS"):
@@ -203,8 +196,8 @@ class _Statement:
         if not rest:
             self.cursor.fail("a query")
         tree, text = _query(rest, self.file), text_of(rest, self.file)
-        query = RecordedQuery(target.span, self.file, tree=tree, text=text)
-        self.flows.append(Flow(name, target.text, query, target.span))
+        query = graph.RecordedQuery(target.span, self.file, tree=tree, text=text)
+        self.flows.append(graph.Flow(name, target.text, query, target.span))
 
     def _flow(self) -> None:
         cursor = self.cursor
@@ -260,7 +253,7 @@ class _Statement:
             text = "AUTO CDC needs an order of changes."
             raise InputError.of("C1706", text, span, "write `SEQUENCE BY` and a column")
         self.cdc_flows.append(
-            AutoCdcFlow(
+            graph.AutoCdcFlow(
                 name, target.text, source.text, keys, sequence, span, self.file, deletes,
                 kept, left_out, scd_type, tracked, untracked,
             )

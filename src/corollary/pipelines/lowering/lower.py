@@ -13,20 +13,7 @@ from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn, output_columns
 from corollary.frontends.sql.statements.definitions import free_table_nodes
-from corollary.pipelines.graph import (
-    CLOCK,
-    ONLY_SPARK,
-    AutoCdcFlow,
-    BinderQuery,
-    Dataset,
-    DatasetKind,
-    ExternalSource,
-    Flow,
-    LoweredProject,
-    Project,
-    RecordedQuery,
-    SparkQuery,
-)
+from corollary.pipelines import graph
 from corollary.pipelines.lowering.expressions import LeftToSparkError
 from corollary.pipelines.lowering.reading import Surroundings
 from corollary.pipelines.lowering.relations import RelationLowering
@@ -34,7 +21,7 @@ from corollary.pipelines.project import relation_name
 from corollary.pipelines.sql_files import parse_stream_query, table_of
 from corollary.source import SourceFile, Span
 
-SourceColumns = Callable[[ExternalSource, Project], Sequence[QueryColumn]]
+SourceColumns = Callable[[graph.ExternalSource, graph.Project], Sequence[QueryColumn]]
 """Returns the columns of what a project reads and does not define.
 
 It raises an `InputError` if it is not there; code C1725 says that only Spark knows its columns.
@@ -54,10 +41,10 @@ _MEANINGS = {
 
 
 def lower_project(
-    project: Project,
+    project: graph.Project,
     source_columns: SourceColumns,
     known: Mapping[str, Sequence[QueryColumn]] | None = None,
-) -> LoweredProject:
+) -> graph.LoweredProject:
     """Return a project whose queries are lowered, as far as they can be.
 
     Args:
@@ -73,7 +60,7 @@ def lower_project(
         work.lower(dataset.name.lower())
     if work.findings:
         raise InputError(dict.fromkeys(work.findings))
-    return LoweredProject(project, work.queries, work.sources, tuple(work.order))
+    return graph.LoweredProject(project, work.queries, work.sources, tuple(work.order))
 
 
 class _ProjectLowering:
@@ -81,7 +68,7 @@ class _ProjectLowering:
 
     def __init__(
         self,
-        project: Project,
+        project: graph.Project,
         source_columns: SourceColumns,
         known: Mapping[str, Sequence[QueryColumn]],
     ) -> None:
@@ -90,10 +77,10 @@ class _ProjectLowering:
         self.known = {name.lower(): columns for name, columns in known.items()}
         self.datasets = {each.name.lower(): each for each in project.datasets}
         self.catalog = SqlCatalog()
-        self.catalog.add(CLOCK)
+        self.catalog.add(graph.CLOCK)
         self.unknown: dict[str, Diagnostic] = {}
-        self.queries: dict[str, BinderQuery | SparkQuery] = {}
-        self.sources: dict[str, ExternalSource] = {}
+        self.queries: dict[str, graph.BinderQuery | graph.SparkQuery] = {}
+        self.sources: dict[str, graph.ExternalSource] = {}
         self.order: list[str] = []
         self.findings: list[Diagnostic] = []
         self.failed: set[str] = set()
@@ -113,10 +100,10 @@ class _ProjectLowering:
             if flow.target.lower() != name:
                 continue
             found = self._lower_flow(flow)
-            if isinstance(found, BinderQuery) and columns is not None:
+            if isinstance(found, graph.BinderQuery) and columns is not None:
                 taken = {each.name.lower() for each in columns}
                 columns += [each for each in found.columns if each.name.lower() not in taken]
-            elif isinstance(found, SparkQuery):
+            elif isinstance(found, graph.SparkQuery):
                 columns, reason = None, found.reason
             else:
                 columns = None
@@ -128,7 +115,10 @@ class _ProjectLowering:
         self._define(dataset, columns, reason)
 
     def _define(
-        self, dataset: Dataset, columns: Sequence[QueryColumn] | None, reason: Diagnostic | None
+        self,
+        dataset: graph.Dataset,
+        columns: Sequence[QueryColumn] | None,
+        reason: Diagnostic | None,
     ) -> None:
         """Let others read a dataset."""
         if dataset.columns is not None:
@@ -143,10 +133,10 @@ class _ProjectLowering:
         else:
             self.failed.add(dataset.name.lower())
 
-    def _changed_columns(self, flow: AutoCdcFlow) -> list[QueryColumn] | None:
+    def _changed_columns(self, flow: graph.AutoCdcFlow) -> list[QueryColumn] | None:
         """Return the columns of the target of a flow of changes."""
         try:
-            self.need(ExternalSource(flow.source, flow.span, table=flow.source))
+            self.need(graph.ExternalSource(flow.source, flow.span, table=flow.source))
             source = self.catalog.find(flow.source)
             if not source:
                 return None
@@ -162,7 +152,7 @@ class _ProjectLowering:
             return None
         return columns
 
-    def need(self, source: ExternalSource) -> None:
+    def need(self, source: graph.ExternalSource) -> None:
         """Make the columns of a relation known, or why they are not."""
         name = source.name.lower()
         if name in self.datasets:
@@ -177,7 +167,7 @@ class _ProjectLowering:
         try:
             columns = tuple(self.source_columns(source, self.project))
         except InputError as error:
-            if any(each.code != ONLY_SPARK for each in error.diagnostics):
+            if any(each.code != graph.ONLY_SPARK for each in error.diagnostics):
                 raise
             self.unknown[name] = error.diagnostics[0]
         else:
@@ -189,7 +179,7 @@ class _ProjectLowering:
         """Return the names of the relations whose columns are known."""
         return {each.lower() for each in self.catalog.names()} | set(self.unknown)
 
-    def _need_circle(self, source: ExternalSource) -> None:
+    def _need_circle(self, source: graph.ExternalSource) -> None:
         """Let a dataset be read that is read by what it reads, by its declared columns."""
         dataset = self.datasets[source.name.lower()]
         if dataset.columns is None:
@@ -205,15 +195,15 @@ class _ProjectLowering:
 
     # --- flows ---------------------------------------------------------------------------------
 
-    def _lower_flow(self, flow: Flow) -> BinderQuery | SparkQuery | None:
+    def _lower_flow(self, flow: graph.Flow) -> graph.BinderQuery | graph.SparkQuery | None:
         """Return the query of a flow; None if it has mistakes."""
         kind = self.datasets[flow.target.lower()].kind
-        has_clock = kind in (DatasetKind.STREAMING_TABLE, DatasetKind.SINK)
+        has_clock = kind in (graph.DatasetKind.STREAMING_TABLE, graph.DatasetKind.SINK)
         around = replace(self.surroundings(), has_clock=has_clock)
         lowering = RelationLowering(flow.query, around)
         try:
             self._check_settings({**self.project.configuration, **flow.spark_conf}, flow.span)
-            found: BinderQuery | SparkQuery = lower_query(lowering)
+            found: graph.BinderQuery | graph.SparkQuery = lower_query(lowering)
         except _ReadsMistakeError:
             return None
         except LeftToSparkError as refused:
@@ -236,20 +226,22 @@ class _ProjectLowering:
             self.unknown,
         )
 
-    def _left(self, reason: Diagnostic, flow: Flow, lowering: RelationLowering) -> SparkQuery:
+    def _left(
+        self, reason: Diagnostic, flow: graph.Flow, lowering: RelationLowering
+    ) -> graph.SparkQuery:
         """Return a query that is left to Spark, with all that it reads."""
         reads, streams = dict(lowering.reads), dict(lowering.streams)
         for parts, is_streaming in named_tables(flow.query):
             name = relation_name(parts, self.project.catalog, self.project.schema)
             try:
-                self.need(ExternalSource(name, flow.span, table=".".join(parts)))
+                self.need(graph.ExternalSource(name, flow.span, table=".".join(parts)))
             except (InputError, _ReadsMistakeError):
                 continue
             found = self.catalog.find(name)
             dataset = self.datasets.get(name.lower())
             spelled = found[0].relation if found else dataset.name if dataset else name
             (streams if is_streaming else reads)[spelled] = None
-        return SparkQuery(reason, tuple(reads), tuple(streams))
+        return graph.SparkQuery(reason, tuple(reads), tuple(streams))
 
     def _check_settings(self, settings: Mapping[str, str], span: Span) -> None:
         """Refuse settings that give queries another meaning."""
@@ -266,7 +258,7 @@ class _ReadsMistakeError(Exception):
     """A query reads a dataset whose own query has mistakes, which are told."""
 
 
-def lower_query(lowering: RelationLowering) -> BinderQuery:
+def lower_query(lowering: RelationLowering) -> graph.BinderQuery:
     """Return a query as the binder takes it, bound once.
 
     Raises:
@@ -286,13 +278,13 @@ def lower_query(lowering: RelationLowering) -> BinderQuery:
     if twice is not None:
         text = f"There are two columns `{twice}`; case does not matter."
         raise InputError.of("C1304", text, query.span, "rename or drop one of them")
-    return BinderQuery(
+    return graph.BinderQuery(
         tree, query.file, columns, tuple(lowering.reads), tuple(lowering.streams),
         tuple(lowering.watermarks),
     )  # fmt: skip
 
 
-def named_tables(query: RecordedQuery) -> list[tuple[list[str], bool]]:
+def named_tables(query: graph.RecordedQuery) -> list[tuple[list[str], bool]]:
     """Return the tables that a query names anywhere, and whether as streams."""
     found: list[tuple[list[str], bool]] = []
 
