@@ -479,10 +479,14 @@ def parse_request(
     return cls(**values, **(fixed or {}))
 
 
-@cache
+_FIELDS: dict[type, tuple[dict[str, "Field[Any]"], dict[str, Any]]] = {}
+
+
 def fields_of(cls: type[Request]) -> tuple[dict[str, "Field[Any]"], dict[str, Any]]:
     """Return the fields of a class of requests, and their types."""
-    return {each.name: each for each in fields(cls)}, get_type_hints(cls)
+    if cls not in _FIELDS:
+        _FIELDS[cls] = {each.name: each for each in fields(cls)}, get_type_hints(cls)
+    return _FIELDS[cls]
 
 
 def is_needed(each: "Field[Any]") -> bool:
