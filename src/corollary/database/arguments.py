@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cache, wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, TypeVar
@@ -11,6 +12,7 @@ from corollary.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Choice = TypeVar("Choice", bound=StrEnum)
 
 Classes = type | tuple[type, ...]
 
@@ -95,6 +97,18 @@ def checked(**classes: Classes | AtLeast) -> Callable[[Callable[P, R]], Callable
         return call
 
     return decorate
+
+
+def chosen(choices: type[Choice], name: str, code: str, what: str) -> Choice:
+    """Return a choice by its name.
+
+    Raises:
+        InputError: there is no such choice.
+    """
+    if name in set(choices):
+        return choices(name)
+    text = f"`{name}` is not {what}."
+    raise InputError.of(code, text, None, f"the choices are {', '.join(choices)}")
 
 
 def wrong_argument(function: str, name: str, accepted: Classes, value: object) -> InputError:

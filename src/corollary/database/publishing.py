@@ -3,7 +3,7 @@
 import time
 from enum import StrEnum
 
-from corollary.errors import InputError
+from corollary.database.arguments import chosen
 
 PUBLISH_SECONDS = 1.0
 """What lies between two publications of a database that publishes at most once a second."""
@@ -18,19 +18,8 @@ class PublishTime(StrEnum):
 
     @classmethod
     def of(cls, choice: str) -> "PublishTime":
-        """Return the choice of that name.
-
-        Raises:
-            InputError: there is no such choice.
-        """
-        if choice not in set(cls):
-            raise InputError.of(
-                "C0927",
-                f"`{choice}` is not a time at which tables are published.",
-                None,
-                f"the choices are {', '.join(cls)}",
-            )
-        return cls(choice)
+        """Return the choice of that name; if there is none, it is an error."""
+        return chosen(cls, choice, "C0927", "a time at which tables are published")
 
 
 class PublishSchedule:

@@ -151,24 +151,20 @@ def _forecast(
             without=parse_optimisations(options.without),
         )
         return guessed, {}
-    database = load_in_memory(
-        programs,
-        options.facts,
-        options.root,
-        options,
-        options.limits,
-        console,
-        options.placement,
-        options.without,
-        options.today,
-    )
-    return forecast_for_database(database, changes), _measured(database)
+    database, sizes = _loaded(programs, options, console, options.placement, options.without)
+    return forecast_for_database(database, changes), sizes
 
 
-def _measured(database: "Database") -> Mapping[str, int]:
+def _loaded(
+    programs: tuple[Path, ...], options: ExplainOptions, console: Console, *placed: Any
+) -> "tuple[Database, Mapping[str, int]]":
+    """Return a database in memory with the facts, and the sizes of its relations."""
     from corollary.database.database import state_of
 
-    return state_of(database).engine.statistics().rows
+    facts, root, limits, today = options.facts, options.root, options.limits, options.today
+    assert facts is not None
+    database = load_in_memory(programs, facts, root, options, limits, console, *placed, today=today)
+    return database, state_of(database).engine.statistics().rows
 
 
 def _evaluation(
@@ -189,16 +185,7 @@ def _evaluation(
     normal = loaded.normal
     sizes: Mapping[str, int] = {}
     if options.facts is not None:
-        database = load_in_memory(
-            programs,
-            options.facts,
-            options.root,
-            options,
-            options.limits,
-            console,
-            today=options.today,
-        )
-        sizes = _measured(database)
+        _, sizes = _loaded(programs, options, console)
     without = parse_optimisations(options.without)
     statistics = Statistics(has_fixed_order=MonitoringOptimisation.SIP in without)
     if options.goal is None:

@@ -18,7 +18,7 @@ from corollary.core.program import Program, Relation
 from corollary.core.spark_io import is_spark_io
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.database.arguments import PATH, checked
+from corollary.database.arguments import PATH, checked, chosen
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of
@@ -194,19 +194,13 @@ def run_files(
     idempotency: str | None = None,
 ) -> PipelineRun:
     """Bring a database up to date with a program in files; see `Database.run`."""
-    if bad_rows not in list(BadRowPolicy):
-        raise InputError.of(
-            "C0927",
-            f"`{bad_rows}` is not a choice for malformed records.",
-            None,
-            f"choose {' or '.join(f'`{each}`' for each in BadRowPolicy)}",
-        )
+    policy = chosen(BadRowPolicy, bad_rows, "C0927", "a choice for malformed records")
     if not paths:
         cure = 'write `db.run("shop.dl")`'
         raise InputError.of("C0927", "`run` takes the files of a program.", None, cure)
     guards = SourceGuards(parse_bound("max_bad", max_bad), parse_bound("max_deletes", max_deletes))
     place = None if root is None else place_of(str(root))
-    inputs = Inputs(place_of(str(facts)), place, BadRowPolicy(bad_rows), guards)
+    inputs = Inputs(place_of(str(facts)), place, policy, guards)
     program = read_programs([Path(each) for each in paths])
     return run(database, program, inputs, idempotency=idempotency)
 

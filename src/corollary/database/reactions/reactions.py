@@ -18,12 +18,13 @@ from corollary.core.program import NormalProgram, Reaction, Relation
 from corollary.core.states import State
 from corollary.core.values import comparable_row, format_row
 from corollary.data_class import dataclass
+from corollary.database.arguments import chosen
 from corollary.database.counters import ProgressRecorder
 from corollary.database.reactions.causes import TriggerCauses, ViolationCauses
 from corollary.database.reactions.trigger_rounds import TriggerRounds
 from corollary.database.relation_contents import evaluated_relation
 from corollary.database.state import DatabaseState
-from corollary.errors import WHY_HINT, Diagnostic, InputError
+from corollary.errors import WHY_HINT, Diagnostic
 from corollary.maintain.update import Update
 
 Row = tuple[Any, ...]
@@ -41,19 +42,8 @@ class ExistingViolations(StrEnum):
 
     @classmethod
     def of(cls, choice: str) -> "ExistingViolations":
-        """Return the choice of that name.
-
-        Raises:
-            InputError: there is no such choice.
-        """
-        if choice not in set(cls):
-            raise InputError.of(
-                "C1050",
-                f"`{choice}` is not a choice for tuples that violate a new constraint.",
-                None,
-                f"the choices are {', '.join(cls)}",
-            )
-        return cls(choice)
+        """Return the choice of that name; if there is none, it is an error."""
+        return chosen(cls, choice, "C1050", "a choice for tuples that violate a new constraint")
 
 
 @dataclass(frozen=True, slots=True)
