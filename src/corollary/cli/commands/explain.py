@@ -151,19 +151,23 @@ def _forecast(
             without=parse_optimisations(options.without),
         )
         return guessed, {}
-    database, sizes = _loaded(programs, options, console, options.placement, options.without)
+    database, sizes = _loaded(
+        programs, options, console, placement=options.placement, without=options.without
+    )
     return forecast_for_database(database, changes), sizes
 
 
 def _loaded(
-    programs: tuple[Path, ...], options: ExplainOptions, console: Console, *placed: Any
+    programs: tuple[Path, ...], options: ExplainOptions, console: Console, **placed: Any
 ) -> "tuple[Database, Mapping[str, int]]":
     """Return a database in memory with the facts, and the sizes of its relations."""
     from corollary.database.database import state_of
 
     facts, root, limits, today = options.facts, options.root, options.limits, options.today
     assert facts is not None
-    database = load_in_memory(programs, facts, root, options, limits, console, *placed, today=today)
+    database = load_in_memory(
+        programs, facts, root, options, limits, console, today=today, **placed
+    )
     return database, state_of(database).engine.statistics().rows
 
 
