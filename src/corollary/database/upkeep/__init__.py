@@ -4,10 +4,9 @@
 |---|---|
 | `status` | reports what a warehouse holds |
 | `retention` | removes dead writers, old history and files that are not referenced |
-| `verify`, `verify_report` | compares everything that is stored with everything else; the report |
+| `verify` | compares everything that is stored with everything else; rebuilds derived data |
 | `checked_reads` | files read with checks; relations from snapshots and changes alone |
 | `expected_contents` | what relations that are computed from others, and payload, should hold |
-| `repair` | rebuilds derived data |
 | `backup` | copies a warehouse while others commit, in either direction |
 | `erase` | removes a tuple from the data and from history |
 | `alter` | columns: what `corollary alter` asks of `database/alterations.py` |
