@@ -35,13 +35,9 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program_change import Conversion
+from corollary.database.reactions import trigger_rounds
 from corollary.database.reactions.keys import check_keys
 from corollary.database.reactions.reactions import ExistingViolations, Violation, evaluate_reactions
-from corollary.database.reactions.trigger_rounds import (
-    TriggerEffects,
-    TriggerRounds,
-    trigger_effects,
-)
 from corollary.database.relation_plans import RelationPlan, plan_relations
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
@@ -185,7 +181,7 @@ class OpenTransaction:
 
     update: Update
     after: LoadedProgram
-    rounds: TriggerRounds | None
+    rounds: trigger_rounds.TriggerRounds | None
     outcome: "CommitOutcome"
 
 
@@ -199,7 +195,7 @@ class CommitOutcome:
     trace: Sequence[counters.TraceRow] = ()
     jobs: Sequence[JobRecord] = ()
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
-    triggered: Sequence[TriggerEffects] = ()
+    triggered: Sequence[trigger_rounds.TriggerEffects] = ()
     existing: Sequence[Violation] = ()
     violations: Sequence[Violation] = ()
     commit_number: int | None = None
@@ -322,7 +318,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         has_key = request.idempotency is not None or bool(request.keys)
         must_record = is_new or has_key or pending.has_other_relations
         run: pending_commit.PlanRun | None = None
-        rounds: TriggerRounds | None = None
+        rounds: trigger_rounds.TriggerRounds | None = None
         if must_record or not _is_empty(state, update):
             has_triggers = not request.is_restored and _has_triggers(update)
             # A trigger may still repair a violated key of a relation from which it deletes.
@@ -331,7 +327,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
             check()
             run = _maintain(state, pending, update, maintenance)
             if has_triggers:
-                rounds = TriggerRounds(state, store, pending)
+                rounds = trigger_rounds.TriggerRounds(state, store, pending)
                 _run_triggers(state, request, rounds, run, check)
                 operations, outcome.triggered = [*operations, *rounds.operations], rounds.chain
                 if rounds.chain:  # undone: apply what was asked and what they added in one step
@@ -586,13 +582,13 @@ def _maintain(
 def _run_triggers(
     state: DatabaseState,
     request: TransactionRequest,
-    rounds: TriggerRounds,
+    rounds: trigger_rounds.TriggerRounds,
     run: pending_commit.PlanRun,
     check: Callable[[], None],
 ) -> None:
     """Run triggers round by round, and check each; at the end all rounds are undone."""
     normal = rounds.pending.planned
-    effects = trigger_effects(state.engine, normal)
+    effects = trigger_rounds.trigger_effects(state.engine, normal)
     if not effects.operations:
         return
     with rounds:
@@ -603,7 +599,7 @@ def _run_triggers(
             # Constraints are about the net change.
             plan = _plan(state, request, normal, normal, is_bounded=True)
             run = _maintain(state, rounds.pending, *plan)
-            effects = trigger_effects(state.engine, normal)
+            effects = trigger_rounds.trigger_effects(state.engine, normal)
 
 
 def _maintain_net_change(
@@ -611,7 +607,7 @@ def _maintain_net_change(
     request: TransactionRequest,
     pending: pending_commit.PendingCommit,
     run: pending_commit.PlanRun,
-    rounds: TriggerRounds,
+    rounds: trigger_rounds.TriggerRounds,
     *,
     is_bounded: bool,
 ) -> pending_commit.PlanRun:

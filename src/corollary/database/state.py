@@ -14,18 +14,11 @@ from corollary.active.events import observed_change, required_changes
 from corollary.analysis.orders import probed_columns
 from corollary.analysis.relevance import NO_SIGNS, Signs
 from corollary.console import Console, SilentConsole
+from corollary.core import plans
 from corollary.core.engine import Engine, Limits
 from corollary.core.monitoring_optimisations import NO_OPTIMISATIONS as NO_OPTIMISATION
 from corollary.core.monitoring_optimisations import MonitoringOptimisation
 from corollary.core.once import stored_relations
-from corollary.core.plans import (
-    WORKING_SEPARATOR,
-    Plan,
-    effect_relation,
-    event_relation,
-    pipelines_of,
-    working_relation,
-)
 from corollary.core.program import NormalProgram, Program, Reaction, Relation
 from corollary.core.states import CHANGES, State
 from corollary.database.access.principals import OWNER, Principal
@@ -171,7 +164,7 @@ class DatabaseState:
             if name in known or observed_change(name)[0] in program.relations
         )
 
-    def sizes_of(self, plan: Plan) -> dict[str, int]:
+    def sizes_of(self, plan: plans.Plan) -> dict[str, int]:
         """Return the sizes of the stored relations that a plan for a question reads."""
         stored = plan.types.keys() & stored_relations(self.loaded.normal)
         return {name: self.engine.size(name) for name in stored}
@@ -215,13 +208,15 @@ class DatabaseState:
         demand, active = self.demand(self.planned_program), self.planned_program.active
         relations = self.planned_program.relations
         declared = {
-            working_relation(name, sign): relations[name]
+            plans.working_relation(name, sign): relations[name]
             for name in demand.signs
             if relations[name].is_virtual
             for sign in CHANGES
         }
-        declared |= {effect_relation(name): active.relations[name] for name in active.triggers}
-        declared |= {event_relation(name): active.relations[name] for name in demand.goals}
+        declared |= {
+            plans.effect_relation(name): active.relations[name] for name in active.triggers
+        }
+        declared |= {plans.event_relation(name): active.relations[name] for name in demand.goals}
         self._event_relations = {
             name: replace(relation, name=name, is_declared=False)
             for name, relation in declared.items()
@@ -349,11 +344,11 @@ class DatabaseState:
         changed = [
             name
             for name in large
-            if not part.relations[name].is_derived and WORKING_SEPARATOR not in name
+            if not part.relations[name].is_derived and plans.WORKING_SEPARATOR not in name
         ]
         with suppress(InputError):  # an algorithm that was asked for does not suit all changes
             plan = self.planner.plan_few(part, changed)
-            probed = probed_columns(pipelines_of(plan, with_fallbacks=False))
+            probed = probed_columns(plans.pipelines_of(plan, with_fallbacks=False))
             for name in large & probed.keys():
                 engine.arrange(name, plan.orders[name], probed[name])
 

@@ -27,12 +27,8 @@ from corollary.database.changes import Change, Changes, virtual_changes
 from corollary.database.counters import Stats
 from corollary.database.engines import SparkFrames
 from corollary.database.pending_commit import PendingCommit, Position, Replay
+from corollary.database.program import names
 from corollary.database.program.loaded_program import LoadedProgram
-from corollary.database.program.names import (
-    published_names,
-    published_relations,
-    relations_of_counts,
-)
 from corollary.database.program.parts import copied_base
 from corollary.database.program.places import stored_program, with_places, with_sql_places
 from corollary.database.program.program_edits import load_next_program
@@ -433,7 +429,7 @@ class WarehouseStore:
         is_recorded = payload is self._recorded and not pending.rebuilt
         new = frozenset[str]() if is_recorded else payload - (self._recorded - pending.rebuilt)
         payloads = payload_relations_of(normal)
-        published = cache(lambda: published_names(normal, after.program.directives))
+        published = cache(lambda: names.published_names(normal, after.program.directives))
         written = engine.changed() | pending.created
         beside = {name for name in written & payloads.keys() if _owner(name) in payload}
         if new:
@@ -538,7 +534,7 @@ class WarehouseStore:
     def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
         """Bring the tables of all `.output` relations up to date with the last commit."""
         number = state.commits
-        relations = published_relations(state.loaded.normal, state.program.directives)
+        relations = names.published_relations(state.loaded.normal, state.program.directives)
         if not relations or not number:
             return None
         from corollary.core.table_options import table_options
@@ -557,7 +553,7 @@ class WarehouseStore:
             StoredHistory(self.warehouse, state.engine.tasks),
         )
         state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        counts = relations_of_counts(state.loaded.normal)
+        counts = names.relations_of_counts(state.loaded.normal)
         options = table_options(state.program)
         publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts, options)
         with job_group(self.location, number):
@@ -587,7 +583,7 @@ class WarehouseStore:
         max_commits = 0 if is_complete else FOLD_MAX_COMMITS
         stale = stale_snapshots(self.warehouse.catalog, stored, number, max_commits)
         state.console.progress("storing snapshots and the index")
-        published = published_names(normal, state.program.directives)
+        published = names.published_names(normal, state.program.directives)
 
         def contents(name: str) -> ChangeHandles:
             handle = state.engine.handle(name)

@@ -20,13 +20,7 @@ from corollary.core.arrow_buffers import bool_array, fixed_values
 from corollary.core.program import Directive, Relation
 from corollary.core.types import SYMBOL
 from corollary.data_class import dataclass
-from corollary.database.writing.events import (
-    ORDER_COLUMN,
-    Events,
-    in_order,
-    with_operation,
-    with_signs,
-)
+from corollary.database.writing import events
 from corollary.engines.spark.frames import empty_rows
 from corollary.errors import InputError
 from corollary.warehouse.formats.typed_values import is_readable
@@ -57,26 +51,28 @@ class FrameReader:
         """Return what is read of a micro-batch."""
         return frame
 
-    def read(self, table: pa.Table, relation: Relation, source: str, batch: str) -> list[Events]:
+    def read(
+        self, table: pa.Table, relation: Relation, source: str, batch: str
+    ) -> list[events.Events]:
         """Return the events of some rows of a batch.
 
         Raises:
             InputError: `C0983` or `C0984`.
         """
         self._check_columns(table)
-        shape = with_operation(relation, self.op)
+        shape = events.with_operation(relation, self.op)
         if not shape.columns:
-            return [Events(nullary_table(min(1, table.num_rows)))]
+            return [events.Events(nullary_table(min(1, table.num_rows)))]
         columns = [table.column(at) for at in self._positions(table.schema, relation)]
         expected = ExpectedColumns(shape, Directive("input", relation.name))
         rows, findings = convert_records(columns, batch, expected)
         bad = to_bad_rows(relation.name, source, batch, findings)
         if self.order is not None:
             order = table.column(self.order).filter(_is_good(bad, table.num_rows))
-            rows = rows.append_column(ORDER_COLUMN, order)
-        rows, unknown = with_signs(rows, relation, self.op, source, batch)
+            rows = rows.append_column(events.ORDER_COLUMN, order)
+        rows, unknown = events.with_signs(rows, relation, self.op, source, batch)
         bad = pa.concat_tables([bad, unknown])
-        return [Events(rows, bad, tuple(findings), records=table.num_rows)]
+        return [events.Events(rows, bad, tuple(findings), records=table.num_rows)]
 
     def _check_columns(self, table: pa.Table) -> None:
         """Check the columns of operation and order."""
@@ -95,7 +91,7 @@ class FrameReader:
         if self.order is None:
             return
         try:
-            in_order(pa.table({ORDER_COLUMN: table.column(self.order).slice(0, 0)}))
+            events.in_order(pa.table({events.ORDER_COLUMN: table.column(self.order).slice(0, 0)}))
         except pa.ArrowException:
             kind = table.schema.field(self.order).type
             hint = "order by numbers, texts, dates or times"

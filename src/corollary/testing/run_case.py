@@ -24,17 +24,7 @@ from corollary.database.program.loaded_program import read_facts
 from corollary.database.program.names import readable_relation, writable_relation
 from corollary.database.transaction import Transaction
 from corollary.errors import CorollaryError, InputError, LimitError
-from corollary.testing.cases import (
-    Case,
-    CaseChange,
-    CaseStep,
-    CaseValue,
-    Expectations,
-    ExpectedProof,
-    ProgramFiles,
-    Refusal,
-    Rows,
-)
+from corollary.testing import cases
 from corollary.testing.coverage import PROBE_PREFIX, Coverage
 from corollary.testing.program_under_test import with_mocked_views
 
@@ -89,7 +79,7 @@ class Outcome:
         error: what is wrong with the case itself, if something is.
     """
 
-    case: Case
+    case: cases.Case
     failures: list[Failure] = field(default_factory=list)
     error: CorollaryError | None = None
     seconds: float = 0.0
@@ -121,7 +111,7 @@ class Outcome:
         }
 
 
-def run_case(case: Case, coverage: Coverage | None = None) -> Outcome:
+def run_case(case: cases.Case, coverage: Coverage | None = None) -> Outcome:
     """Run a case, and note which rules it covers."""
     outcome = Outcome(case)
     start = time.perf_counter()
@@ -139,7 +129,7 @@ def run_case(case: Case, coverage: Coverage | None = None) -> Outcome:
 class _CaseRun:
     """One run of a case; failures are collected, and errors in the case are raised."""
 
-    _case: Case
+    _case: cases.Case
     _database: Database
     _failures: list[Failure]
     _coverage: Coverage | None
@@ -159,16 +149,16 @@ class _CaseRun:
             transaction.set_program(self._prepared(files, program))
         self._note(transaction)
         steps = list(case.steps)
-        given = tuple(CaseChange("insert", each.span, each) for each in case.given)
+        given = tuple(cases.CaseChange("insert", each.span, each) for each in case.given)
         if steps and not steps[0].changes:
-            steps[0] = CaseStep(given, steps[0].expected)
+            steps[0] = cases.CaseStep(given, steps[0].expected)
         else:
-            steps.insert(0, CaseStep(given, Expectations()))
+            steps.insert(0, cases.CaseStep(given, cases.Expectations()))
         for step in steps:
             if not self._run_step(step):
                 return
 
-    def _prepared(self, files: ProgramFiles, program: Program) -> Program:
+    def _prepared(self, files: cases.ProgramFiles, program: Program) -> Program:
         return program if self._coverage is None else self._coverage.prepare(files, program)
 
     def _note(self, transaction: Transaction | None) -> None:
@@ -177,7 +167,7 @@ class _CaseRun:
 
     # --- what happens --------------------------------------------------------------------------
 
-    def _run_step(self, step: CaseStep) -> bool:
+    def _run_step(self, step: cases.CaseStep) -> bool:
         """Run a step; return whether it went as expected, so that others may follow."""
         expected, before = step.expected, self._normal
         for name in {each.relation for each in (*expected.added, *expected.removed)}:
@@ -201,7 +191,7 @@ class _CaseRun:
         return True
 
     def _commit(
-        self, changes: Sequence[CaseChange]
+        self, changes: Sequence[cases.CaseChange]
     ) -> tuple[Transaction | None, InputError | LimitError | None]:
         """Make a transaction of the changes; return it, or why it is refused."""
         operation = changes[0].operation if changes else ""
@@ -226,7 +216,7 @@ class _CaseRun:
             return None, error
         return transaction, None
 
-    def _apply(self, change: CaseChange, transaction: Transaction) -> None:
+    def _apply(self, change: cases.CaseChange, transaction: Transaction) -> None:
         if change.rows is not None:
             relation = writable_relation(self._normal, change.rows.relation, change.rows.span)
             rows = self._resolved(change.rows, relation)
@@ -243,7 +233,7 @@ class _CaseRun:
                 assert change.files is not None
                 transaction.set_program(self._prepared(change.files, change.files.program))
 
-    def _resolved(self, rows: Rows, relation: Relation) -> Rows:
+    def _resolved(self, rows: cases.Rows, relation: Relation) -> cases.Rows:
         """Return the rows; those that a question in SQL has if there is one."""
         if rows.question is None:
             return rows
@@ -254,16 +244,18 @@ class _CaseRun:
         found = []
         for row in to_python(answer.arrow()):
             cells = {
-                name: CaseValue(None if value is None else format_value(value, type_), rows.span)
+                name: cases.CaseValue(
+                    None if value is None else format_value(value, type_), rows.span
+                )
                 for name, value, type_ in zip(names, row, types, strict=True)
             }
-            found.append(CaseValue(cells, rows.span, keys=dict.fromkeys(names, rows.span)))
-        return Rows(rows.relation, rows.span, tuple(found))
+            found.append(cases.CaseValue(cells, rows.span, keys=dict.fromkeys(names, rows.span)))
+        return cases.Rows(rows.relation, rows.span, tuple(found))
 
     # --- what holds ----------------------------------------------------------------------------
 
     def _is_refused_as_expected(
-        self, expected: Refusal | None, refusal: InputError | LimitError | None
+        self, expected: cases.Refusal | None, refusal: InputError | LimitError | None
     ) -> bool:
         if expected is None and refusal is None:
             return True
@@ -293,7 +285,9 @@ class _CaseRun:
     def _fail(self, subject: str, *, reason: str) -> None:
         self._failures.append(Failure(subject, reason=reason))
 
-    def _compare(self, subject: str, rows: Rows, relation: Relation, held: Iterable[Row]) -> None:
+    def _compare(
+        self, subject: str, rows: cases.Rows, relation: Relation, held: Iterable[Row]
+    ) -> None:
         """Compare the rows that should be there with those that are, as far as columns go."""
         rows = self._resolved(rows, relation)
         columns = rows.columns(relation)
@@ -322,7 +316,7 @@ class _CaseRun:
         return to_python(self._database.relation(name).arrow())
 
     def _compare_change(
-        self, sign: State, rows: Rows, transaction: Transaction | None, before: NormalProgram
+        self, sign: State, rows: cases.Rows, transaction: Transaction | None, before: NormalProgram
     ) -> None:
         relation = readable_relation(self._normal, rows.relation, rows.span)
         held: list[Row] = []
@@ -336,7 +330,9 @@ class _CaseRun:
         subject = "rows added to" if sign is State.ADDED else "rows removed from"
         self._compare(subject, rows, relation, held)
 
-    def _compare_alerts(self, expected: Expectations, transaction: Transaction | None) -> None:
+    def _compare_alerts(
+        self, expected: cases.Expectations, transaction: Transaction | None
+    ) -> None:
         every = [] if transaction is None else distinct_alerts(transaction.alerts)
         alerts = [each for each in every if not each.event.startswith(PROBE_PREFIX)]
         for rows in expected.events:
@@ -352,7 +348,7 @@ class _CaseRun:
                 failure = Failure("alerts", tuple(sorted(missing)), tuple(sorted(unexpected)))
                 self._failures.append(failure)
 
-    def _compare_proof(self, expected: ExpectedProof) -> None:
+    def _compare_proof(self, expected: cases.ExpectedProof) -> None:
         """Compare the base tuples under a proof."""
         loaded = state_of(self._database).loaded
         wanted = {

@@ -4,13 +4,8 @@ from pathlib import Path
 
 import click
 
+from corollary.cli import options
 from corollary.cli.commands.run import RunRequest, update_warehouse
-from corollary.cli.options import (
-    ChangeOutputOptions,
-    FileOptions,
-    MaintenanceOptions,
-    SourceOptions,
-)
 from corollary.cli.parameters import COUNT, family, functors, programs
 from corollary.cli.report.violations import why_option
 
@@ -26,7 +21,7 @@ sample_option = click.option(
 @click.command()
 @programs
 @click.option("--warehouse", metavar="DIR|URL", required=True, help="Where the results are kept.")
-@family("files", FileOptions)
+@family("files", options.FileOptions)
 @click.option(
     "--bad-rows",
     type=click.Choice(["abort", "quarantine"]),
@@ -36,20 +31,20 @@ sample_option = click.option(
 )
 @sample_option
 @why_option
-@family("sources", SourceOptions)
-@family("maintenance", MaintenanceOptions)
+@family("sources", options.SourceOptions)
+@family("maintenance", options.MaintenanceOptions)
 @functors
-@family("output", ChangeOutputOptions)
+@family("output", options.ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],
     warehouse: str,
     bad_rows: str,
     sample: int,
     why: bool,
-    files: FileOptions,
-    sources: SourceOptions,
-    maintenance: MaintenanceOptions,
-    output: ChangeOutputOptions,
+    files: options.FileOptions,
+    sources: options.SourceOptions,
+    maintenance: options.MaintenanceOptions,
+    output: options.ChangeOutputOptions,
 ) -> None:
     """Show what a run will do to a warehouse, before it is done.
 

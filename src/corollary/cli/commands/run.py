@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.analysis.pragmas import without_allowed
+from corollary.cli import options
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import (
-    ChangeOutputOptions,
-    FileOptions,
-    MaintenanceOptions,
-    SourceOptions,
-)
 from corollary.cli.output import note_reactions, print_json, print_warnings
 from corollary.cli.parameters import (
     DIRECTORY,
@@ -62,7 +57,7 @@ WAREHOUSE_PARAMETERS = (
     metavar="DIR|URL",
     help="Keep the results there, and find out what has changed since the last run.",
 )
-@family("files", FileOptions)
+@family("files", options.FileOptions)
 @click.option(
     "-D",
     "--outputs",
@@ -85,11 +80,11 @@ WAREHOUSE_PARAMETERS = (
     help="Run only if this is still the plan, as `corollary plan` has printed it.",
 )
 @why_option
-@family("sources", SourceOptions)
+@family("sources", options.SourceOptions)
 @idempotency_key
-@family("maintenance", MaintenanceOptions)
+@family("maintenance", options.MaintenanceOptions)
 @functors
-@family("output", ChangeOutputOptions)
+@family("output", options.ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],
     warehouse: str | None,
@@ -99,10 +94,10 @@ def command(
     approve: str | None,
     why: bool,
     idempotency_key: str | None,
-    files: FileOptions,
-    sources: SourceOptions,
-    maintenance: MaintenanceOptions,
-    output: ChangeOutputOptions,
+    files: options.FileOptions,
+    sources: options.SourceOptions,
+    maintenance: options.MaintenanceOptions,
+    output: options.ChangeOutputOptions,
 ) -> None:
     """Evaluate a program once, or keep a warehouse up to date with it.
 
@@ -175,10 +170,10 @@ def _check_usage(warehouse: str | None, bad_rows: str | None) -> None:
 
 def _evaluate(
     program: "Program",
-    files: FileOptions,
+    files: options.FileOptions,
     outputs: Path,
-    maintenance: MaintenanceOptions,
-    output: ChangeOutputOptions,
+    maintenance: options.MaintenanceOptions,
+    output: options.ChangeOutputOptions,
     console: TerminalConsole,
 ) -> None:
     """Evaluate a program once, and write its outputs to files."""
@@ -226,17 +221,17 @@ class RunRequest:
     approved: str | None = None
 
 
-Report = Callable[["PipelineRun", str, ChangeOutputOptions, TerminalConsole], None]
+Report = Callable[["PipelineRun", str, options.ChangeOutputOptions, TerminalConsole], None]
 """Prints what a run did to a warehouse."""
 
 
 def update_warehouse(
     warehouse: str,
     request: RunRequest,
-    maintenance: MaintenanceOptions,
+    maintenance: options.MaintenanceOptions,
     console: TerminalConsole,
     report: Report,
-    output: ChangeOutputOptions,
+    output: options.ChangeOutputOptions,
 ) -> None:
     """Bring a warehouse up to date with a program and its sources, or find out what that does."""
     from corollary.database.intake.pipeline import run

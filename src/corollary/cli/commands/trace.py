@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from corollary.cli import options
 from corollary.cli.databases import load_in_memory
-from corollary.cli.options import (
-    ALGORITHMS,
-    FileOptions,
-    LimitOptions,
-    OutputOptions,
-    Placement,
-    PropagationOptions,
-    Without,
-)
 from corollary.cli.parameters import COUNT, choice, family, functors, option, programs
 from corollary.console import Console, SilentConsole
 from corollary.data_class import dataclass
@@ -60,14 +52,14 @@ class UpdateOptions:
 
 
 @dataclass(frozen=True)
-class TracePropagationOptions(PropagationOptions):
+class TracePropagationOptions(options.PropagationOptions):
     """What maintains derived relations, and without which optimisations; several to compare."""
 
     engine: Annotated[
         str, "What maintains it: here, or Spark, which a change asks for partitions.", ENGINES
     ]
-    placement: Placement
-    without: Without
+    placement: options.Placement
+    without: options.Without
     compare: Annotated[
         str | None,
         "Let each of these maintain the derived relations, and show them side by side.",
@@ -84,18 +76,18 @@ class TracePropagationOptions(PropagationOptions):
         if self.compare is None:
             return ()
         names = tuple(dict.fromkeys(each.strip() for each in self.compare.split(",")))
-        wrong = [each for each in names if each not in ALGORITHMS]
+        wrong = [each for each in names if each not in options.ALGORITHMS]
         if wrong or len(names) < 2:
             what = f"there is no algorithm '{wrong[0]}'" if wrong else "name two or more"
             raise click.BadParameter(
-                f"{what}; write dred,epf, with some of {', '.join(ALGORITHMS)}",
+                f"{what}; write dred,epf, with some of {', '.join(options.ALGORITHMS)}",
                 param_hint="'--compare'",
             )
         return names
 
 
 @dataclass(frozen=True)
-class TraceOutputOptions(OutputOptions):
+class TraceOutputOptions(options.OutputOptions):
     """How the trace is printed."""
 
     max_rows: Annotated[
@@ -119,18 +111,18 @@ class TraceOutputOptions(OutputOptions):
 
 @click.command()
 @programs
-@family("files", FileOptions)
+@family("files", options.FileOptions)
 @family("update", UpdateOptions)
 @family("propagation", TracePropagationOptions)
-@family("limits", LimitOptions)
+@family("limits", options.LimitOptions)
 @functors
 @family("output", TraceOutputOptions)
 def command(
     programs: tuple[Path, ...],
-    files: FileOptions,
+    files: options.FileOptions,
     update: UpdateOptions,
     propagation: TracePropagationOptions,
-    limits: LimitOptions,
+    limits: options.LimitOptions,
     output: TraceOutputOptions,
 ) -> None:
     """Show one propagation step by step, as the tables of the papers do.

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from corollary.cli import options
 from corollary.cli.databases import open_warehouse
-from corollary.cli.options import (
-    ChangeOutputOptions,
-    FileOptions,
-    MaintenanceOptions,
-    SourceOptions,
-)
 from corollary.cli.output import print_json, print_warnings
 from corollary.cli.parameters import family, functors, programs
 from corollary.cli.report.changes import alert_lines, change_summary, note_delivery, retained_lines
@@ -30,7 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @programs
 @click.option("--warehouse", metavar="DIR|URL", required=True, help="Where the results are kept.")
-@family("files", FileOptions)
+@family("files", options.FileOptions)
 @click.option(
     "--interval",
     metavar="SECONDS",
@@ -49,20 +44,20 @@ if TYPE_CHECKING:
     show_default=True,
     help="Stop at malformed records, or set them aside.",
 )
-@family("sources", SourceOptions)
-@family("maintenance", MaintenanceOptions)
+@family("sources", options.SourceOptions)
+@family("maintenance", options.MaintenanceOptions)
 @functors
-@family("output", ChangeOutputOptions)
+@family("output", options.ChangeOutputOptions)
 def command(
     programs: tuple[Path, ...],
     warehouse: str,
     interval: float,
     once: bool,
     bad_rows: str,
-    files: FileOptions,
-    sources: SourceOptions,
-    maintenance: MaintenanceOptions,
-    output: ChangeOutputOptions,
+    files: options.FileOptions,
+    sources: options.SourceOptions,
+    maintenance: options.MaintenanceOptions,
+    output: options.ChangeOutputOptions,
 ) -> None:
     """Keep a warehouse up to date with a program and its sources, continuously.
 
@@ -141,7 +136,7 @@ class CommitPrinter:
     """Prints a line for each commit."""
 
     console: TerminalConsole
-    output: ChangeOutputOptions
+    output: options.ChangeOutputOptions
 
     def print_run(self, outcome: "PipelineRun") -> None:
         """Print what a run of the pipeline has changed."""

@@ -22,14 +22,7 @@ from corollary.database.arguments import PATH, checked, chosen
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of
-from corollary.database.intake.dry_run import (
-    RunPlan,
-    SourcePlan,
-    SourceReading,
-    check_approved,
-    plan_id,
-    try_out,
-)
+from corollary.database.intake import dry_run
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
@@ -42,14 +35,8 @@ from corollary.database.program.parts import SOURCE_PREFIX, find_agreeing
 from corollary.database.state import DatabaseState
 from corollary.database.store import Store
 from corollary.database.transaction import Transaction
+from corollary.database.writing import quarantine
 from corollary.database.writing.operations import Operation
-from corollary.database.writing.quarantine import (
-    has_quarantine,
-    quarantine_operations,
-    quarantined,
-    with_quarantine,
-    with_same_quarantine,
-)
 from corollary.errors import Diagnostic, InputError
 from corollary.warehouse.copies import CopiesHandle, count_copies
 from corollary.warehouse.files.places import Place, place_of
@@ -110,8 +97,8 @@ class PipelineRun:
     warnings: list[Diagnostic] = field(default_factory=list)
     quarantined: int = 0
     seconds: float = 0.0
-    sources: list[SourcePlan] = field(default_factory=list)
-    plan: RunPlan | None = None
+    sources: list[dry_run.SourcePlan] = field(default_factory=list)
+    plan: dry_run.RunPlan | None = None
     plan_id: str = ""
     why: Sequence[object] = ()
 
@@ -220,15 +207,15 @@ def _run(
     warnings = [each for each in check(program).warnings if each.code not in ONE_SHOT_WARNINGS]
     _refuse_writing(program)
     if transaction.is_repeated and is_dry:
-        plan = try_out(database, transaction)
+        plan = dry_run.try_out(database, transaction)
         return PipelineRun(transaction, warnings=warnings, plan=plan)
     if transaction.is_repeated:
         published = None if database.publishes_by_hand else database.publish()
         return PipelineRun(transaction, transaction.commit_number, published, warnings=warnings)
-    program = with_same_quarantine(program, database.program)
+    program = quarantine.with_same_quarantine(program, database.program)
     has_inputs = any(each.name == "input" for each in program.directives)
     if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
-        program = with_quarantine(program)
+        program = quarantine.with_quarantine(program)
     relations = load_program(program).normal.relations
     factory = SourceFactory(
         inputs.facts,
@@ -263,7 +250,8 @@ def _run(
     unchanged = [each for each in sources if each not in changed]
     reader.refuse_quarantined(unchanged)
     outcome.sources += [
-        SourcePlan(each.name, each.relation.name, SourceReading.UNCHANGED) for each in unchanged
+        dry_run.SourcePlan(each.name, each.relation.name, dry_run.SourceReading.UNCHANGED)
+        for each in unchanged
     ]
     if changed or gone:
         transaction.read(lambda: reader.read(changed, gone))
@@ -273,16 +261,16 @@ def _run(
         positions: dict[str, Position | None] = {
             each.name: known.get(each.name) for each in sources
         }
-        return plan_id(database, program, positions | reader.positions)
+        return dry_run.plan_id(database, program, positions | reader.positions)
 
     def check_plan() -> DeferredOperations:
         if approved is not None:
-            check_approved(approved, found_plan())
+            dry_run.check_approved(approved, found_plan())
         return DeferredOperations((), {})
 
     if is_dry:
         outcome.transaction = transaction
-        outcome.plan = try_out(database, transaction, outcome.sources)
+        outcome.plan = dry_run.try_out(database, transaction, outcome.sources)
         outcome.plan_id = found_plan()
         outcome.seconds = time.monotonic() - began
         return outcome
@@ -295,7 +283,7 @@ def _run(
         if not database.publishes_by_hand:
             outcome.published = database.publish()
     outcome.commit = transaction.commit_number or database.commits
-    if has_quarantine(program):
+    if quarantine.has_quarantine(program):
         outcome.quarantined = state.engine.size(QUARANTINE.name)
     outcome.seconds = time.monotonic() - began
     return outcome
@@ -357,8 +345,8 @@ class _SourceReader:
             relation = source.relation
             rows = change.added, change.removed
             counts = len(change.added), len(change.removed)
-            read = SourcePlan(
-                source.name, relation.name, SourceReading.READ, counts, len(change.bad_rows)
+            read = dry_run.SourcePlan(
+                source.name, relation.name, dry_run.SourceReading.READ, counts, len(change.bad_rows)
             )
             self._note(read)
             key = keys.get(relation.name, ())
@@ -379,7 +367,7 @@ class _SourceReader:
                 continue
             rows = empty_table(left), PartRows(self.state, left, SOURCE_PREFIX + name).table()
             counts = 0, len(rows[1])
-            self._note(SourcePlan(name, left.name, SourceReading.GONE, counts))
+            self._note(dry_run.SourcePlan(name, left.name, dry_run.SourceReading.GONE, counts))
             if left.name not in keys:  # it goes now, and nobody is taken by surprise
                 continue
             key, has_copies = keys.get(left.name, ()), left.name in bags
@@ -406,10 +394,12 @@ class _SourceReader:
         self, source: str, bad_rows: "pa.Table", reread_files: frozenset[str] | None
     ) -> list[Operation]:
         state = self.state
-        return quarantine_operations(state.engine, state.program, source, bad_rows, reread_files)
+        return quarantine.quarantine_operations(
+            state.engine, state.program, source, bad_rows, reread_files
+        )
 
     def _quarantined(self) -> "pa.Table":
-        return quarantined(self.state.engine, self.state.program)
+        return quarantine.quarantined(self.state.engine, self.state.program)
 
     def _change(self, source: "Source") -> "SourceChange":
         """Return what has changed in a source, if that is accepted."""
@@ -428,7 +418,7 @@ class _SourceReader:
         self.inputs.guards.check_records(source, change, good, bad)
         return change
 
-    def _note(self, plan: SourcePlan) -> None:
+    def _note(self, plan: dry_run.SourcePlan) -> None:
         """Note what was read of a source; in another attempt, again."""
         sources = self.outcome.sources
         sources[:] = [*(each for each in sources if each.name != plan.name), plan]

@@ -18,14 +18,8 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.database.program.names import writable_relation
 from corollary.database.program.program_edits import load_next_program
 from corollary.database.program.question_bounds import bounded_question
+from corollary.database.reading import sql_texts
 from corollary.database.reading.answer import SqlAnswer
-from corollary.database.reading.sql_texts import (
-    SQL_PLACE,
-    Ask,
-    Recall,
-    ask_question,
-    read_statements,
-)
 from corollary.database.sql.writes import (
     PreparedWrite,
     PreparedWrites,
@@ -87,8 +81,8 @@ class SqlSession:
 
     state: DatabaseState
     begin: Callable[[], Transaction]
-    ask: Ask
-    recall: Recall = lambda *_: None
+    ask: sql_texts.Ask
+    recall: sql_texts.Recall = lambda *_: None
     explain: Callable[[str], str] = lambda _: ""
     transaction: Transaction | None = None
     last_write: PreparedWrite | None = None
@@ -110,7 +104,7 @@ class SqlSession:
         """
         result: SqlAnswer | Transaction | None = None
         statements: list[nodes.Statement] = []
-        place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
+        place = StatementPlace(SourceFile(sql_texts.SQL_PLACE, text), parameters)
         self.last_write = None
         with bounded_question(self.state.limits):
             if at is None and not (self._written or self._is_edited):
@@ -120,7 +114,7 @@ class SqlSession:
             is_known = at is None and not self._is_edited
             write = self._recall_write(text, parameters) if is_known else None
             if write is None:
-                statements = read_statements(place.file)
+                statements = sql_texts.read_statements(place.file)
                 questions = [each for each in statements if isinstance(each, nodes.QueryStatement)]
                 if len(questions) == len(statements):
                     for question in questions:
@@ -177,7 +171,7 @@ class SqlSession:
             case nodes.QueryStatement():
                 reads = set(free_tables(statement.query))
                 return self._answer(
-                    lambda: ask_question(statement, place, at, self.ask),
+                    lambda: sql_texts.ask_question(statement, place, at, self.ask),
                     at is None and self._reads_own(reads, statement),
                 )
             case nodes.TransactionBoundary():
@@ -194,7 +188,9 @@ class SqlSession:
         if statement.view is not None:
             plan = self._explain_view(PlacedDefinition(statement.view, place.file))
         tree = metadata_query(statement, self.state.program, plan)
-        return ask_question(nodes.QueryStatement(tree, statement.span), place, at, self.ask)
+        return sql_texts.ask_question(
+            nodes.QueryStatement(tree, statement.span), place, at, self.ask
+        )
 
     def _explain_view(self, view: PlacedDefinition) -> str:
         """Return how a view would follow a change of one row in each table.
@@ -310,10 +306,10 @@ class SqlSession:
             if statement.if_not_exists and catalog.find(statement.name.text):
                 return None
             text = table_like(statement.name, place.bind(statement.query.copy(), catalog))
-            file = SourceFile(SQL_PLACE, text)
+            file = SourceFile(sql_texts.SQL_PLACE, text)
             return [
                 PlacedDefinition(each, file)
-                for each in read_statements(file)
+                for each in sql_texts.read_statements(file)
                 if isinstance(each, nodes.Definition)
             ]
 
@@ -344,13 +340,13 @@ class SqlSession:
         """
         found = PreparedWrites(len(texts))
         for number, text in enumerate(texts):
-            place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
+            place = StatementPlace(SourceFile(sql_texts.SQL_PLACE, text), parameters)
             with bounded_question(self.state.limits):
                 known = self._recall_write(text, parameters)
                 if known is not None:
                     found.writes.append(replace(known, number=number))
                     continue
-                statements = read_statements(place.file)
+                statements = sql_texts.read_statements(place.file)
             for statement in statements:
                 if isinstance(statement, nodes.Merge):
                     write = self._prepare_merge(statement, place)
@@ -389,8 +385,8 @@ class SqlSession:
                     found = None
             if found is not None:
                 return found
-            place = StatementPlace(SourceFile(SQL_PLACE, text), parameters)
-            (statement,) = read_statements(place.file)
+            place = StatementPlace(SourceFile(sql_texts.SQL_PLACE, text), parameters)
+            (statement,) = sql_texts.read_statements(place.file)
             assert isinstance(statement, nodes.Write)
             return self._rows(resolve_write(self.state.loaded, statement, place))
 

@@ -10,11 +10,7 @@ from typing import Any
 from corollary.core.printer import print_clause, print_declaration
 from corollary.core.program import NormalProgram, Program, Relation
 from corollary.data_class import dataclass
-from corollary.database.alterations import (
-    alterable_relation,
-    declared_relation,
-    written_relations,
-)
+from corollary.database import alterations
 from corollary.database.changes import Changes
 from corollary.database.database import Database, state_of
 from corollary.database.program import column_mapping
@@ -82,7 +78,7 @@ def alter(
     sizes: list[int] = []
 
     def edited(before: LoadedProgram) -> tuple[Program, Alteration]:
-        relation = alterable_relation(before, alteration.relation)
+        relation = alterations.alterable_relation(before, alteration.relation)
         sizes.append(_size(state, relation.name))
         if program is None:
             return _edited(before, relation, alteration), alteration
@@ -120,7 +116,7 @@ def _edited(before: LoadedProgram, relation: Relation, asked: Alteration) -> Pro
     program = before.program
     (declaration,) = (each for each in program.declarations if each.name == relation.name)
     new = edit_declaration(declaration, asked)
-    shape, _ = declared_relation(replace(program, declarations=(new,)), relation.name)
+    shape, _ = alterations.declared_relation(replace(program, declarations=(new,)), relation.name)
     return edit_program(program, new, asked, column_mapping.map_columns(relation, shape, asked))
 
 
@@ -153,7 +149,7 @@ def _given(
 def _refuse_lost(state: DatabaseState, after: NormalProgram, changed: str) -> None:
     """Refuse a program without a relation for tuples that are not facts of the old one."""
     altered = {changed, state.loaded.normal.bags.get(changed)}
-    for name in (changed, *written_relations(state)):
+    for name in (changed, *alterations.written_relations(state)):
         old, new = state.loaded.normal.relations[name], after.relations.get(name)
         if new is None:
             raise InputError.of(

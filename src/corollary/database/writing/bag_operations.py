@@ -20,16 +20,7 @@ from corollary.core.states import CHANGES, State
 from corollary.data_class import dataclass
 from corollary.database.program.parts import MANUAL_PART, find_agreeing, relations_with_parts
 from corollary.errors import InputError
-from corollary.warehouse.copies import (
-    CopiesHandle,
-    CountChange,
-    Counts,
-    apply_counts,
-    change_of_counts,
-    known_counts,
-    split_counts,
-    with_counts,
-)
+from corollary.warehouse import copies
 
 
 class BagChanges:
@@ -50,7 +41,7 @@ class BagChanges:
         Rows outside of this process stay there.
         """
         program = self._program
-        if isinstance(rows, CopiesHandle):
+        if isinstance(rows, copies.CopiesHandle):
             if sign is State.ADDED and self._load(rows.counted, part, base):
                 return
             relation, counted = base, rows.counted
@@ -99,7 +90,7 @@ def counted_table(program: NormalProgram, relation: str, rows: Any) -> pa.Table:
         table = rows if isinstance(rows, pa.Table) else from_python(rows, shape)
         return table.rename_columns(list(shape.columns)).cast(schema_of(shape))
     table = rows if isinstance(rows, pa.Table) else from_python(rows, program.relations[relation])
-    return with_counts(table, np.ones(table.num_rows, np.int64), shape)
+    return copies.with_counts(table, np.ones(table.num_rows, np.int64), shape)
 
 
 def check_counts(relation: Relation, rows: Any) -> None:
@@ -108,7 +99,9 @@ def check_counts(relation: Relation, rows: Any) -> None:
     Raises:
         InputError: `C0976`.
     """
-    counts = split_counts(rows)[1] if isinstance(rows, pa.Table) else [row[-1] for row in rows]
+    counts = (
+        copies.split_counts(rows)[1] if isinstance(rows, pa.Table) else [row[-1] for row in rows]
+    )
     if len(counts) and min(counts) < 1:
         raise InputError.of(
             "C0976",
@@ -145,13 +138,15 @@ class _PartOperations:
 
             there = [engine.handle(each) for each in others]
             return change_counts(engine, self.relation, self.shape, self.operations, there)
-        change = CountChange.of([(sign, rows.table()) for sign, rows in self.operations])
+        change = copies.CountChange.of([(sign, rows.table()) for sign, rows in self.operations])
         had = np.zeros(change.rows.num_rows, np.int64)
         if self.relation is not None:
             had = _counts_of(engine, program, self.relation, change.rows, limits)
         has = change.counts(had, self.shape)
         if self.relation is not None:
-            apply_counts(engine, self.relation, change_of_counts(change.rows, had, has, self.shape))
+            copies.apply_counts(
+                engine, self.relation, copies.change_of_counts(change.rows, had, has, self.shape)
+            )
         missing = change.missing(had, has)
         kept = np.zeros(missing.num_rows, np.int64)
         for each in others:
@@ -179,10 +174,10 @@ def _sum_parts(
 
 def _counts_of(
     engine: Engine, program: NormalProgram, relation: str, rows: pa.Table, limits: Limits
-) -> Counts:
+) -> copies.Counts:
     """Return how many copies of some rows, which are distinct, there are now."""
     if not rows.num_rows or not engine.size(relation):
         return np.zeros(rows.num_rows, np.int64)
     columns = range(program.relations[relation].arity - 1)
     found = find_agreeing(engine, program, relation, rows, columns=columns, limits=limits)
-    return known_counts(rows, found)
+    return copies.known_counts(rows, found)

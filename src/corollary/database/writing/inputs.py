@@ -15,15 +15,7 @@ from corollary.database.program.loaded_program import LoadedProgram
 from corollary.errors import InputError, render
 from corollary.warehouse.files.paths import resolve
 from corollary.warehouse.files.places import Place
-from corollary.warehouse.formats import delimited
-from corollary.warehouse.formats.dialect import (
-    JSON,
-    file_name_of,
-    format_of,
-    is_from_terminal,
-    is_json,
-    is_stream,
-)
+from corollary.warehouse.formats import delimited, dialect
 from corollary.warehouse.sources.file_listing import SourceLocation, is_single_file
 
 if TYPE_CHECKING:
@@ -40,12 +32,12 @@ class FileLocations:
 
     def input_location(self, directive: Directive) -> SourceLocation:
         """Return where the files are that an `.input` names."""
-        name = file_name_of(directive)
+        name = dialect.file_name_of(directive)
         return SourceLocation(self.root or self.facts, self.facts, name, directive.span)
 
     def output_path(self, directive: Directive) -> Path:
         """Return the file that an `.output` names."""
-        name, span = file_name_of(directive), directive.span
+        name, span = dialect.file_name_of(directive), directive.span
         return resolve(self._output_root, name, base=self.outputs, span=span)
 
     @property
@@ -81,17 +73,17 @@ def read_inputs(
     for directive in loaded.program.directives:
         if directive.name == "input":
             is_spark = is_spark_io(directive)
-            name = display_name(directive) if is_spark else file_name_of(directive)
+            name = display_name(directive) if is_spark else dialect.file_name_of(directive)
             progress = console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
-            if is_stream(directive):
+            if dialect.is_stream(directive):
                 raise InputError.of(
                     "C0982",
                     f"`{relation.name}` reads a stream, which needs a warehouse.",
                     directive.span,
                     "let `corollary watch PROGRAM --warehouse DIR` read it, or read files instead",
                 )
-            if is_from_terminal(directive):
+            if dialect.is_from_terminal(directive):
                 if has_read or sys.stdin is None:
                     raise InputError.of(
                         "C0804",
@@ -113,13 +105,13 @@ def read_inputs(
 
 def _read_terminal(relation: Relation, directive: Directive) -> "pa.Table":
     """Return the rows that come from standard input."""
-    if not is_json(directive):
+    if not dialect.is_json(directive):
         return delimited.read_stream(sys.stdin.buffer, relation, directive)
     from corollary.warehouse.sources.file_formats import parse_file
     from corollary.warehouse.sources.schema_drift import ExpectedColumns
 
     expected = ExpectedColumns(relation, directive)
-    records = parse_file(sys.stdin.buffer.read(), "<stdin>", JSON, expected)
+    records = parse_file(sys.stdin.buffer.read(), "<stdin>", dialect.JSON, expected)
     if records.malformed:
         raise InputError(delimited.first_findings(records.malformed, "<stdin>"))
     return records.table
@@ -127,7 +119,7 @@ def _read_terminal(relation: Relation, directive: Directive) -> "pa.Table":
 
 def _is_delimited(directive: Directive, places: FileLocations) -> bool:
     """Return whether an `.input` names one file of delimited text, and no object."""
-    if format_of(directive, file_name_of(directive)) != "csv":
+    if dialect.format_of(directive, dialect.file_name_of(directive)) != "csv":
         return False
     place = places.input_location(directive)
     return isinstance(place.resolve(place.name), Path) and is_single_file(place)

@@ -15,13 +15,8 @@ from corollary.core.records.record_values import record_from_python
 from corollary.core.types import Kind, Type
 from corollary.core.values import SCALARS, is_encodable, is_value
 from corollary.errors import InputError
+from corollary.warehouse.formats import typed_values
 from corollary.warehouse.formats.struct_columns import record_texts
-from corollary.warehouse.formats.typed_values import (
-    SCALAR_COLUMNS,
-    convert_columns,
-    from_arrow,
-    is_readable,
-)
 
 BLOCK_ROWS = 2**16
 """The rows of a table that are converted before faults are reported."""
@@ -259,7 +254,7 @@ def _without_structs(table: pa.Table, relation: Relation) -> pa.Table:
         record = type_.record
         if record is None or not pa.types.is_struct(table.column(at).type):
             continue
-        texts, failures = record_texts(table.column(at), type_, SCALAR_COLUMNS)
+        texts, failures = record_texts(table.column(at), type_, typed_values.SCALAR_COLUMNS)
         for row, reason in failures.items():
             fault = f"does not fit the column `{column}` of `{relation.name}`: {reason}"
             raise MisfitError(row, fault, f"give structs with the fields of `{record.name}`")
@@ -305,7 +300,7 @@ def _converted(block: pa.Table, first: int, relation: Relation) -> pa.Table:
         column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         for column in block.columns
     ]
-    converted, failures = convert_columns(columns, relation, from_arrow)
+    converted, failures = typed_values.convert_columns(columns, relation, typed_values.from_arrow)
     if failures:
         row, reasons = min(failures.items())
         cure = "correct the value, or the type of the column"
@@ -321,7 +316,7 @@ def _check_column_type(found: pa.DataType, column: str, type_: Type, relation: R
         return
     # A whole float is the integer: pandas has no other column for integers with gaps.
     is_whole_float = pa.types.is_floating(found) and type_.is_integral
-    if not is_whole_float and not is_readable(found, type_):
+    if not is_whole_float and not typed_values.is_readable(found, type_):
         raise _error(
             f"The table has `{found}` in the column `{column}` of `{relation.name}`, "
             f"which is a `{type_}`.",

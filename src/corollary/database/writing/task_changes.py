@@ -16,13 +16,7 @@ from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.program import Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.warehouse.copies import (
-    CountChange,
-    apply_counts,
-    change_of_counts,
-    known_counts,
-    with_counts,
-)
+from corollary.warehouse import copies
 from corollary.warehouse.files.durable_files import from_arrow_stream
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.files.places import Place
@@ -134,7 +128,7 @@ def change_counts(
         for at, relation in enumerate((shape, shape, _without_counts(shape)))
     )
     if target is not None:
-        apply_counts(engine, target, (removed, added))
+        copies.apply_counts(engine, target, (removed, added))
     return LocalTable(kept) if isinstance(kept, pa.Table) else kept
 
 
@@ -152,7 +146,7 @@ class CountWriter:
         """Write some rows."""
         shape = self.write.partitions.relation
         if rows.num_columns < shape.arity:
-            return self.write(with_counts(rows, np.ones(rows.num_rows, np.int64), shape))
+            return self.write(copies.with_counts(rows, np.ones(rows.num_rows, np.int64), shape))
         return self.write(rows.rename_columns(list(shape.columns)))
 
 
@@ -174,15 +168,15 @@ class CountsOfPieces:
         """
         shape = self.shape
         given = [(sign, read_pieces(pieces, partition, shape)) for sign, pieces in self.operations]
-        change = CountChange.of([(State.ADDED, empty_table(shape)), *given])
-        had = known_counts(change.rows, read_pieces(self.held, partition, shape))
+        change = copies.CountChange.of([(State.ADDED, empty_table(shape)), *given])
+        had = copies.known_counts(change.rows, read_pieces(self.held, partition, shape))
         has = change.counts(had, shape)
         missing = change.missing(had, has)
-        there = known_counts(missing, read_pieces(self.others, partition, shape))
+        there = copies.known_counts(missing, read_pieces(self.others, partition, shape))
         kept = missing.take(index_array(np.flatnonzero(there)))
         return tuple(
             write_rows(self.root, each) if each.num_rows else None
-            for each in (*change_of_counts(change.rows, had, has, shape), kept)
+            for each in (*copies.change_of_counts(change.rows, had, has, shape), kept)
         )
 
 

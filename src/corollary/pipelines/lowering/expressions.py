@@ -14,15 +14,7 @@ from pyspark.sql.connect.types import parse_attr_name, proto_schema_to_pyspark_d
 from sqlglot import exp
 
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.sql.parse import (
-    CAST,
-    FIRST,
-    LAST,
-    parse_query,
-    parse_type,
-    span_between,
-    split_statements,
-)
+from corollary.frontends.sql import parse
 from corollary.pipelines.lowering.frames import SHOWN, identifier
 from corollary.source import SourceFile, Span
 
@@ -137,9 +129,9 @@ class ExpressionLowering:
                 what, note = _CURES.get(kind, (words, "write it with functions of Spark"))
                 raise left_to_spark(what, self.span, note)
             found = visit(getattr(node, kind))
-            if FIRST not in found.meta and site:
+            if parse.FIRST not in found.meta and site:
                 start, _, end = site.partition(":")
-                found.meta[FIRST], found.meta[LAST] = int(start), int(end)
+                found.meta[parse.FIRST], found.meta[parse.LAST] = int(start), int(end)
             return found
 
     @contextmanager
@@ -147,7 +139,7 @@ class ExpressionLowering:
         before = self.span
         if site:
             start, _, end = site.partition(":")
-            self.span = span_between(self.file, int(start), int(end))
+            self.span = parse.span_between(self.file, int(start), int(end))
         try:
             yield
         finally:
@@ -171,8 +163,8 @@ class ExpressionLowering:
         """Return the tree of an expression that is given as a text of SQL."""
         file = SourceFile("SQL", f"SELECT {text}")
         try:
-            (tokens,) = split_statements(file)
-            (tree,) = parse_query(tokens, file).expressions
+            (tokens,) = parse.split_statements(file)
+            (tree,) = parse.parse_query(tokens, file).expressions
         except InputError as error:
             found = [Diagnostic(e.code, e.message, self.span, e.note) for e in error.diagnostics]
             raise InputError(found) from None
@@ -187,8 +179,8 @@ class ExpressionLowering:
         }
 
         def named(node: exp.Expr) -> exp.Expr:
-            node.meta.pop(FIRST, None)
-            node.meta.pop(LAST, None)
+            node.meta.pop(parse.FIRST, None)
+            node.meta.pop(parse.LAST, None)
             node.meta.pop("start", None)
             is_name = isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)
             if is_name and not isinstance(node.parent, exp.Lambda):
@@ -436,15 +428,15 @@ def cast(node: exp.Expr, type_: str, kind: type[exp.Cast] = exp.Cast) -> exp.Exp
         InputError: there is no such type here.
     """
     found = kind(this=node, to=_type(type_).copy())
-    found.meta[CAST] = True
+    found.meta[parse.CAST] = True
     return found
 
 
 @lru_cache(maxsize=256)
 def _type(text: str) -> exp.Expr:
     file = SourceFile("type", text)
-    (tokens,) = split_statements(file)
-    found = parse_type(tokens, file)
+    (tokens,) = parse.split_statements(file)
+    found = parse.parse_type(tokens, file)
     for part in found.walk():
         part.meta.clear()
     return found

@@ -10,16 +10,10 @@ from typing import Any, NoReturn, get_origin
 from starlette.requests import Request as HttpRequest
 
 from corollary.errors import InputError
+from corollary.serve import requests
 from corollary.serve.answers import ServiceError
 from corollary.serve.http.endpoints import AnswerType, BodyForm, Endpoint
 from corollary.serve.http.responses import ARROW_TYPE, PICTURE_TYPE
-from corollary.serve.requests import (
-    EventsRequest,
-    Request,
-    alternatives,
-    fields_of,
-    parse_request,
-)
 
 IDEMPOTENCY_HEADER = "idempotency-key"
 LAST_EVENT_HEADER = "last-event-id"
@@ -31,7 +25,7 @@ LARGE_BODY_BYTES = 1 << 16
 OBJECT_OF_CHANGES = re.compile(r'\s*\{\s*"(changes|dry_run|alone)"\s*:')
 
 
-async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
+async def read_request(endpoint: Endpoint, http: HttpRequest) -> requests.Request:
     """Return what a client asks.
 
     Raises:
@@ -58,14 +52,14 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> Request:
     if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
         found["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]
     last = http.headers.get(LAST_EVENT_HEADER, "")
-    if endpoint.request is EventsRequest and last.isascii() and last.isdigit():
+    if endpoint.request is requests.EventsRequest and last.isascii() and last.isdigit():
         found["since"] = int(last)  # a browser that comes back knows more than its address does
-    return parse_request(endpoint.request, found)
+    return requests.parse_request(endpoint.request, found)
 
 
 def _parameters(endpoint: Endpoint, http: HttpRequest) -> dict[str, Any]:
     """Return the fields of the path and of the query; an empty parameter counts as none."""
-    _, types = fields_of(endpoint.request)
+    _, types = requests.fields_of(endpoint.request)
     names = {endpoint.aliases.get(name, name): name for name in types}
     found: dict[str, Any] = {}
     for parameter in dict.fromkeys(http.query_params.keys()):
@@ -89,7 +83,7 @@ def _value(parameter: str, texts: list[str], kind: Any) -> Any:
     if len(texts) > 1:
         _refuse(parameter, "given once")
     (text,) = texts
-    kinds = alternatives(kind)
+    kinds = requests.alternatives(kind)
     if bool in kinds:
         if text.lower() not in (*TRUE, *FALSE):
             _refuse(parameter, "true or false")

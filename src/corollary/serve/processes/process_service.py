@@ -13,15 +13,7 @@ from corollary.database.options import IN_PROCESS, LOCAL, PROBING, SPARK, Databa
 from corollary.serve import requests
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.commands import DeclarationsRequest
-from corollary.serve.processes.front import (
-    FrontService,
-    JobQueue,
-    ended_request,
-    fatal_request,
-    request_size,
-    stopping,
-    unknown_outcome,
-)
+from corollary.serve.processes import front
 from corollary.serve.processes.group_commit import CommitReport
 from corollary.serve.processes.supervision import Job, Worker, WorkerDiedError, WorkerSettings
 from corollary.serve.service import ServiceLimits
@@ -57,7 +49,7 @@ SHORT_KINDS: tuple[type[requests.Request], ...] = (
 """The requests that may be short."""
 
 
-class ProcessService(FrontService):
+class ProcessService(front.FrontService):
     """Answers requests in processes of its own; starts them again when they die.
 
     Args:
@@ -80,7 +72,7 @@ class ProcessService(FrontService):
     ) -> None:
         super().__init__(limits or ServiceLimits(), place)
         self._arrival = asyncio.Event()
-        self.reads, self.short_reads = JobQueue(self._arrival), JobQueue(self._arrival)
+        self.reads, self.short_reads = front.JobQueue(self._arrival), front.JobQueue(self._arrival)
         self._slow: Counter[str] = Counter()
         self._quick: OrderedDict[str, None] = OrderedDict()
         bounds = asdict(self.limits)
@@ -150,7 +142,7 @@ class ProcessService(FrontService):
     async def refuse_requests(self) -> None:
         """Begin to stop: subscribers hear of it, and what waits is refused."""
         await super().refuse_requests()
-        self.short_reads.refuse_all(stopping)
+        self.short_reads.refuse_all(front.stopping)
 
     async def close(self) -> None:
         """Stop: the running group commits, waiting writes are refused; ten seconds at most."""
@@ -192,11 +184,11 @@ class ProcessService(FrontService):
             )
             job.tries += job.has_begun or not is_begun
             if self.is_stopping:
-                job.fail(unknown_outcome() if job.has_begun else stopping())
+                job.fail(front.unknown_outcome() if job.has_begun else front.stopping())
             elif job.has_begun and (job.tries >= MAX_TRIES or not has_key or self.writer.end):
-                job.fail(unknown_outcome())
+                job.fail(front.unknown_outcome())
             elif job.tries >= MAX_TRIES:
-                job.fail(fatal_request("writer"))
+                job.fail(front.fatal_request("writer"))
             else:
                 job.has_begun = False
                 again.append(job)
@@ -244,17 +236,19 @@ class ProcessService(FrontService):
         """Return whether a question was answered quickly before: others need not fear it much."""
         return isinstance(request, requests.SqlRequest) and request.sql in self._quick
 
-    def queue_of(self, who: Principal, request: requests.Request) -> JobQueue:
+    def queue_of(self, who: Principal, request: requests.Request) -> front.JobQueue:
         """Return where a read waits: who asks for long ones waits for them with all requests.
 
         A table may take long to be sent, so a question for one is short if it was so before.
         """
-        is_small = isinstance(request, SHORT_KINDS) and request_size(request) <= SHORT_MAX_BYTES
+        is_small = (
+            isinstance(request, SHORT_KINDS) and front.request_size(request) <= SHORT_MAX_BYTES
+        )
         is_table = getattr(request, "arrow", False) and not self.is_quick(request)
         is_short = is_small and not self._slow[who.name] and not is_table
         return self.short_reads if is_short else self.reads
 
-    def next_queue(self, job: Job, error: ServiceError) -> JobQueue | None:
+    def next_queue(self, job: Job, error: ServiceError) -> front.JobQueue | None:
         """Return where a read waits again that was not short, or that needs the writer."""
         if not job.is_hurried or error.limit != "seconds":
             return super().next_queue(job, error)
@@ -312,7 +306,9 @@ class ProcessService(FrontService):
             return
         limit = next((each for each in ("seconds", "memory") if each in reader.end), None)
         for job in left:
-            job.fail(ended_request("reader", limit) if limit else fatal_request("reader"))
+            job.fail(
+                front.ended_request("reader", limit) if limit else front.fatal_request("reader")
+            )
 
     # --- memory --------------------------------------------------------------------------------
 

@@ -22,13 +22,7 @@ from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.database.options import DatabaseOptions
 from corollary.serve.answers import Answer
-from corollary.serve.processes.channel import (
-    encode_frame,
-    parse_answer,
-    parse_error,
-    read_frame,
-    request_document,
-)
+from corollary.serve.processes import channel
 from corollary.serve.requests import Request
 
 LOG = logging.getLogger("corollary.serve")
@@ -199,7 +193,7 @@ class Worker:
     def post(self, document: Mapping[str, Any]) -> None:
         """Send a frame that needs no answer, if the process runs."""
         if self._stream is not None and self.is_ready:
-            self._stream.write(encode_frame(document))
+            self._stream.write(channel.encode_frame(document))
 
     @property
     def has_begun(self) -> bool:
@@ -230,9 +224,9 @@ class Worker:
         if not is_quick:
             self._begun_memory = own_memory(self.pid)
         self._idle = asyncio.Event()
-        documents = [request_document(each.number, each.who, each.request) for each in jobs]
+        documents = [channel.request_document(each.number, each.who, each.request) for each in jobs]
         frame = {"type": "requests", "requests": documents, "seconds": seconds}
-        self._stream.write(encode_frame({**frame, "is_quick": is_quick}))
+        self._stream.write(channel.encode_frame({**frame, "is_quick": is_quick}))
         for each in jobs:
             each.answer.add_done_callback(self._abandon_if_unwanted)
         try:
@@ -287,13 +281,13 @@ class Worker:
         self._process, stream, self._stream = await start_process(
             "corollary.serve.processes.worker"
         )
-        self._stream.write(encode_frame(self.settings.document()))
+        self._stream.write(channel.encode_frame(self.settings.document()))
         async with asyncio.timeout(START_SECONDS):
-            frame = await read_frame(stream)
+            frame = await channel.read_frame(stream)
         if frame is None:
             raise WorkerDiedError(has_begun=False)
         if frame[0]["type"] == "error":
-            raise parse_error(frame[0])
+            raise channel.parse_error(frame[0])
         self.commit = max(self.commit, frame[0]["commit"])
         self.memory, self.end = own_memory(self.pid), ""
         self._ready.set()
@@ -340,7 +334,7 @@ class Worker:
     async def _read(self, stream: asyncio.StreamReader) -> None:
         """Hand answers to those who wait for them, until the process has died."""
         while True:
-            frame = await read_frame(stream)
+            frame = await channel.read_frame(stream)
             if frame is None:
                 return
             document, body = frame
@@ -348,11 +342,11 @@ class Worker:
                 case "answer":
                     job = self._jobs.pop(document["id"], None)
                     if job is not None and not job.answer.done():
-                        job.answer.set_result(parse_answer(document, body))
+                        job.answer.set_result(channel.parse_answer(document, body))
                 case "error":
                     job = self._jobs.pop(document["id"], None)
                     if job is not None:
-                        job.fail(parse_error(document))
+                        job.fail(channel.parse_error(document))
                 case "begin":
                     for number in document["ids"]:
                         if number in self._jobs:

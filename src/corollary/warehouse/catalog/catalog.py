@@ -22,15 +22,8 @@ from typing import Any
 
 from corollary import fault
 from corollary.errors import ConflictError, UnknownOutcomeError, WarehouseError, redact_password
-from corollary.warehouse.catalog import idempotency_keys, outbox, schema
+from corollary.warehouse.catalog import catalog_rows, idempotency_keys, outbox, schema
 from corollary.warehouse.catalog.catalog_reader import CatalogReader, program_checksum
-from corollary.warehouse.catalog.catalog_rows import (
-    NewCommit,
-    StoredChange,
-    StoredIndex,
-    StoredSnapshot,
-    exact_marks,
-)
 from corollary.warehouse.catalog.connections import CatalogConnection, DuplicateRowError
 
 BEAT_SECONDS = 60.0
@@ -153,7 +146,7 @@ class Catalog(CatalogReader):
         with self.write_transaction() as connection:
             return connection.execute("DELETE FROM corollary_intents WHERE id = ?", intent) == 1
 
-    def commit(self, new: NewCommit, intent: str | None) -> int:
+    def commit(self, new: catalog_rows.NewCommit, intent: str | None) -> int:
         """Record a commit in one transaction, the commit point; return its number.
 
         Raises:
@@ -166,7 +159,7 @@ class Catalog(CatalogReader):
             "parent": new.parent,
             "created": datetime.now(UTC).timestamp(),  # no more than the microseconds of the log
             "idempotency": new.idempotency,
-            "payload": json.dumps(sorted(new.payload | exact_marks(new.exact))),
+            "payload": json.dumps(sorted(new.payload | catalog_rows.exact_marks(new.exact))),
             "stats": json.dumps(new.stats),
         }
         try:
@@ -229,7 +222,7 @@ class Catalog(CatalogReader):
             raise ConflictError.fenced()
 
     @staticmethod
-    def _program_for(connection: CatalogConnection, new: NewCommit) -> int:
+    def _program_for(connection: CatalogConnection, new: catalog_rows.NewCommit) -> int:
         if new.program is None:
             query = "SELECT program FROM corollary_commits WHERE number = ?"
             return int(connection.scalar(query, new.parent))
@@ -241,7 +234,7 @@ class Catalog(CatalogReader):
         return id_
 
     @staticmethod
-    def _record(connection: CatalogConnection, number: int, new: NewCommit) -> None:
+    def _record(connection: CatalogConnection, number: int, new: catalog_rows.NewCommit) -> None:
         connection.insert("corollary_changes", [_row(number, each) for each in new.changes])
         idempotency_keys.record_keys(connection, number, new.keys)
         idempotency_keys.record_digests(connection, new.digests)
@@ -282,8 +275,8 @@ class Catalog(CatalogReader):
     def record_fold(
         self,
         number: int,
-        snapshots: Sequence[StoredSnapshot],
-        index: Sequence[StoredIndex],
+        snapshots: Sequence[catalog_rows.StoredSnapshot],
+        index: Sequence[catalog_rows.StoredIndex],
         intent: str,
     ) -> bool:
         """Record the snapshots and the index of a commit in place of earlier ones of that commit.
@@ -307,7 +300,7 @@ class Catalog(CatalogReader):
 
     @staticmethod
     def _replace_snapshots(
-        connection: CatalogConnection, snapshots: Sequence[StoredSnapshot]
+        connection: CatalogConnection, snapshots: Sequence[catalog_rows.StoredSnapshot]
     ) -> None:
         connection.execute_many(
             "DELETE FROM corollary_snapshots WHERE relation = ? AND commit_number = ?",
@@ -347,7 +340,9 @@ class Catalog(CatalogReader):
             connection.execute("DELETE FROM corollary_published WHERE relation = ?", relation)
 
 
-def _row(number: int, stored: StoredChange | StoredIndex) -> dict[str, Any]:
+def _row(
+    number: int, stored: catalog_rows.StoredChange | catalog_rows.StoredIndex
+) -> dict[str, Any]:
     """Return the row of something that a commit has stored."""
     values = {each.name: getattr(stored, each.name) for each in fields(stored)}
     return {"commit_number": number, **values}

@@ -25,23 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import (
-    arrow_type,
-    canonical_floats,
-    entries_of,
-    group_rows,
-    schema_of,
-    single_array,
-)
-from corollary.core.arrow_buffers import (
-    bool_array,
-    fixed_values,
-    index_array,
-    list_array,
-    map_array,
-    null_mask,
-    true_mask,
-)
+from corollary.core import arrow, arrow_buffers
 from corollary.core.functors.times import DAY_MICROSECONDS, LAST_DAY, LEAST_DAY
 from corollary.core.logic import Value
 from corollary.core.program import Relation
@@ -98,7 +82,7 @@ def is_readable(found: pa.DataType, type_: Type) -> bool:
         case Kind.TIMESTAMP_NTZ:
             return bool(pa.types.is_timestamp(found)) and found.tz is None
         case Kind.TIME_OF_DAY:
-            return found == arrow_type(type_) or bool(pa.types.is_integer(found))
+            return found == arrow.arrow_type(type_) or bool(pa.types.is_integer(found))
         case Kind.DURATION:  # Spark writes their microseconds
             return bool(pa.types.is_duration(found) or pa.types.is_integer(found))
         case Kind.MONTHS:
@@ -135,47 +119,53 @@ def from_arrow(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     failures: Failures = {}
     nullable = type_.with_null(True)
     if column.null_count and not type_.nullable:
-        nulls = true_mask(single_array(pc.is_null(column)))
+        nulls = arrow_buffers.true_mask(arrow.single_array(pc.is_null(column)))
         failures = dict.fromkeys(np.flatnonzero(nulls).tolist(), _NULL)
     if type_.element is not None:
-        lists = _from_lists(single_array(column), type_.element, failures)
-        return pa.chunked_array([lists.cast(arrow_type(type_))]), failures
+        lists = _from_lists(arrow.single_array(column), type_.element, failures)
+        return pa.chunked_array([lists.cast(arrow.arrow_type(type_))]), failures
     if type_.is_map:
-        return pa.chunked_array([_from_maps(single_array(column), type_, failures)]), failures
+        return pa.chunked_array([_from_maps(arrow.single_array(column), type_, failures)]), failures
     if type_.is_struct:
-        return pa.chunked_array([_from_structs(single_array(column), type_, failures)]), failures
+        return pa.chunked_array(
+            [_from_structs(arrow.single_array(column), type_, failures)]
+        ), failures
     pieces = _convert_parts(column, nullable, 0, failures)
-    return pa.chunked_array(pieces, arrow_type(type_)), failures
+    return pa.chunked_array(pieces, arrow.arrow_type(type_)), failures
 
 
 def _from_lists(lists: pa.Array, element: Type, failures: Failures) -> pa.Array:
     """Return lists with elements of one of our types, and note those whose elements are not."""
-    sizes = fixed_values(pc.list_value_length(lists).fill_null(0).cast(pa.int64()), np.int64)
+    sizes = arrow_buffers.fixed_values(
+        pc.list_value_length(lists).fill_null(0).cast(pa.int64()), np.int64
+    )
     values, failed = from_arrow(pa.chunked_array([lists.flatten()]), element)
     owners = np.repeat(np.arange(len(lists)), sizes)
     for number, reason in failed.items():
         failures.setdefault(int(owners[number]), reason)
-    return list_array(offsets_of(sizes), single_array(values), null_mask(lists))
+    return arrow_buffers.list_array(
+        offsets_of(sizes), arrow.single_array(values), arrow_buffers.null_mask(lists)
+    )
 
 
 def _from_maps(maps: pa.Array, type_: Type, failures: Failures) -> pa.Array:
     """Return maps with keys and values of our types, and note those that have others."""
-    offsets, *members = entries_of(maps)
+    offsets, *members = arrow.entries_of(maps)
     owners = np.repeat(np.arange(len(maps)), np.diff(offsets))
     columns: list[pa.Array] = []
     for array, (_, inner) in zip(members, type_.members, strict=True):
         values, failed = from_arrow(pa.chunked_array([array]), inner)
-        columns.append(single_array(values))
+        columns.append(arrow.single_array(values))
         for number, reason in failed.items():
             failures.setdefault(int(owners[number]), reason)
     keys = columns[0]
-    for number in owners[true_mask(keys.is_null())].tolist():
+    for number in owners[arrow_buffers.true_mask(keys.is_null())].tolist():
         failures.setdefault(number, "a key of a map is null")
     named = pa.table({"owner": owners, "key": keys, "n": owners})
-    counts = group_rows(named, ["owner", "key"], [("n", "count")])
+    counts = arrow.group_rows(named, ["owner", "key"], [("n", "count")])
     for number in counts.filter(pc.greater(counts["n_count"], 1))["owner"].to_pylist():
         failures.setdefault(number, "a map has a key twice")
-    return map_array(offsets, keys, columns[1], null_mask(maps))
+    return arrow_buffers.map_array(offsets, keys, columns[1], arrow_buffers.null_mask(maps))
 
 
 def _from_structs(structs: pa.StructArray, type_: Type, failures: Failures) -> pa.Array:
@@ -184,10 +174,10 @@ def _from_structs(structs: pa.StructArray, type_: Type, failures: Failures) -> p
     columns: list[pa.Array] = []
     for name, inner in type_.members:
         values, failed = from_arrow(pa.chunked_array([fields[name]]), inner)
-        columns.append(single_array(values))
+        columns.append(arrow.single_array(values))
         failures |= {**failed, **failures}
     nulls = structs.is_null()
-    return pa.StructArray.from_arrays(columns, fields=list(arrow_type(type_)), mask=nulls)
+    return pa.StructArray.from_arrays(columns, fields=list(arrow.arrow_type(type_)), mask=nulls)
 
 
 SCALAR_COLUMNS = ScalarColumns(is_readable, from_arrow)
@@ -219,7 +209,7 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
     is_plain = is_plain and classes <= set(type_.spec.python)
     if is_plain:  # exact classes: `bool` is a subclass of `int`
         try:
-            array = pa.array(values, arrow_type(type_))
+            array = pa.array(values, arrow.arrow_type(type_))
         except (pa.ArrowException, OverflowError, UnicodeError):
             array = None
         if array is not None and not (type_.is_symbol and _has_nul(array)):
@@ -229,19 +219,19 @@ def from_json(values: Sequence[object], type_: Type) -> tuple[pa.ChunkedArray, F
 
 def from_texts(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, Failures]:
     """Return texts as a column of values, read as in delimited files."""
-    texts = single_array(column)
+    texts = arrow.single_array(column)
     converted = convert_texts(texts, type_)
     if converted is not None:
         return pa.chunked_array([converted]), {}
     is_plain = are_plain(texts, type_)
     others = np.flatnonzero(~is_plain)
-    converted = convert_texts(texts.filter(bool_array(is_plain)), type_)
+    converted = convert_texts(texts.filter(arrow_buffers.bool_array(is_plain)), type_)
     assert converted is not None, "plain texts are values"
-    some = texts.take(index_array(others)).to_pylist()
+    some = texts.take(arrow_buffers.index_array(others)).to_pylist()
     exact, failed = _one_by_one(some, type_, lambda text, type_: parse_value(str(text), type_))
     # All values in the order of their rows.
     rows = np.argsort(np.concatenate([np.flatnonzero(is_plain), others]))
-    values = pa.concat_arrays([converted, *exact.chunks]).take(index_array(rows))
+    values = pa.concat_arrays([converted, *exact.chunks]).take(arrow_buffers.index_array(rows))
     return pa.chunked_array([values]), {
         int(others[number]): reason for number, reason in failed.items()
     }
@@ -270,10 +260,10 @@ def convert_columns(
     if failures:
         is_good = np.ones(table.num_rows, np.bool_)
         is_good[list(failures)] = False
-        table = table.filter(bool_array(is_good))
+        table = table.filter(arrow_buffers.bool_array(is_good))
     schema = pa.schema(
         field.with_type(column.type) if pa.types.is_dictionary(column.type) else field
-        for field, column in zip(schema_of(relation), table.columns, strict=True)
+        for field, column in zip(arrow.schema_of(relation), table.columns, strict=True)
     )
     return table.cast(schema), failures
 
@@ -293,7 +283,7 @@ def _one_by_one(
         except ValueError as error:
             converted.append(None)
             failures[number] = str(error)
-    return pa.chunked_array([pa.array(converted, arrow_type(type_))]), failures
+    return pa.chunked_array([pa.array(converted, arrow.arrow_type(type_))]), failures
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -442,7 +432,7 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
     """Return the column as one of our types, or None if a value cannot be converted."""
     if column.null_count and not type_.nullable:
         return None
-    wanted = arrow_type(type_)
+    wanted = arrow.arrow_type(type_)
     try:
         if pa.types.is_integer(column.type) and type_.is_decimal:
             column = column.cast(pa.decimal128(20, 0))
@@ -452,13 +442,13 @@ def _cast(column: pa.ChunkedArray, type_: Type) -> pa.ChunkedArray | None:
             if _has_nul(converted):
                 return None
             if type_.record is not None:
-                records = convert_records(single_array(converted), type_)
+                records = convert_records(arrow.single_array(converted), type_)
                 return None if records is None else pa.chunked_array([records])
     except pa.ArrowException:
         return None
     if type_.kind is Kind.FLOAT:
         is_kept = pc.equal(pc.is_inf(converted), pc.is_inf(column))
-        return canonical_floats(converted) if pc.all(is_kept, min_count=0).as_py() else None
+        return arrow.canonical_floats(converted) if pc.all(is_kept, min_count=0).as_py() else None
     if type_.is_time and not _is_in_calendar(converted, type_):
         return None
     if type_.is_time_of_day and not _is_in_day(converted):

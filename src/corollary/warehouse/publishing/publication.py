@@ -27,12 +27,7 @@ from corollary.warehouse.copies import change_data, row_difference
 from corollary.warehouse.files import durable_files
 from corollary.warehouse.files.durable_files import DELETE, INSERT
 from corollary.warehouse.files.object_path import ObjectPath
-from corollary.warehouse.publishing import checked_log, delta_commit, published_files
-from corollary.warehouse.publishing.delta_schema import (
-    columns_digest,
-    published_rows,
-    published_schema,
-)
+from corollary.warehouse.publishing import checked_log, delta_commit, delta_schema, published_files
 from corollary.warehouse.publishing.history import History
 from corollary.warehouse.publishing.published_table import (
     PublishedState,
@@ -85,7 +80,7 @@ class Publication:
         self._history = history
         self._catalog = catalog
         self._options = options
-        self._schema = published_schema(relation)
+        self._schema = delta_schema.published_schema(relation)
         self._data = published_files.PublishedFiles(
             target.directory, target.warehouse, relation.name, self._schema
         )
@@ -196,7 +191,7 @@ class Publication:
             return self.overwrite()
         exchange = published_files.FileReplacement([], [])
         if change.removed is not None and len(change.removed):
-            removed = published_rows(change.removed.table(), self._relation)
+            removed = delta_schema.published_rows(change.removed.table(), self._relation)
             exchange = self._without(state, removed)
         exchange.new.extend(new)
         if exchange.old:
@@ -263,11 +258,11 @@ class Publication:
             content = self._content()
             if content.is_distributed:
                 return None
-            every = published_rows(content.table(), self._relation)
+            every = delta_schema.published_rows(content.table(), self._relation)
             return row_difference(self._data.read_all(shown.files), every)
         return (
-            published_rows(delta.added, self._relation),
-            published_rows(delta.removed, self._relation),
+            delta_schema.published_rows(delta.added, self._relation),
+            delta_schema.published_rows(delta.removed, self._relation),
         )
 
     def _content(self) -> TableHandle:
@@ -287,7 +282,7 @@ class Publication:
             new = self._data.write_distributed(content, self._relation)
             if new is not None:
                 return len(content), new
-        rows = published_rows(content.table(), self._relation)
+        rows = delta_schema.published_rows(content.table(), self._relation)
         return rows.num_rows, self._data.write(rows)
 
     def _link_snapshot(self) -> list[published_files.NewFile] | None:
@@ -312,7 +307,7 @@ class Publication:
             self._target.warehouse,
             self._commit.number,
             repr(self._commit.created),
-            columns_digest(self._schema),
+            delta_schema.columns_digest(self._schema),
             rows,
             actions=0,
             is_start=is_start,

@@ -11,16 +11,8 @@ from itertools import chain
 
 from corollary.console import Progress
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES
-from corollary.warehouse.formats import delimited
+from corollary.warehouse.formats import delimited, text_records
 from corollary.warehouse.formats.dialect import Dialect, dialect_of
-from corollary.warehouse.formats.text_records import (
-    PeekedText,
-    ReadableText,
-    RecordBlock,
-    read_head,
-    split_blocks,
-    split_records,
-)
 from corollary.warehouse.sources import schema_drift
 from corollary.warehouse.sources.portions import EarlierText
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords
@@ -39,7 +31,7 @@ def syntax(expected: ExpectedColumns, name: str) -> Dialect:
 
 
 def read(
-    text: ReadableText,
+    text: text_records.ReadableText,
     name: str,
     expected: ExpectedColumns,
     earlier: EarlierText | None = None,
@@ -62,10 +54,10 @@ def read(
     if earlier is not None:
         head = earlier.head
     else:
-        text = peeked = PeekedText(text)
+        text = peeked = text_records.PeekedText(text)
         head = peeked.head
     dialect = syntax(expected, name).of_first_line(head)
-    blocks = split_blocks(text, dialect, 1 if earlier is None else earlier.lines + 1)
+    blocks = text_records.split_blocks(text, dialect, 1 if earlier is None else earlier.lines + 1)
     if earlier is None:
         first = next(blocks, None)
         head = b"" if first is None else first.data
@@ -88,9 +80,11 @@ def read(
     return FileRecords(table, malformed, columns, named, noted.are_regular)
 
 
-def header_names(text: ReadableText, name: str, expected: ExpectedColumns) -> tuple[str, ...]:
+def header_names(
+    text: text_records.ReadableText, name: str, expected: ExpectedColumns
+) -> tuple[str, ...]:
     """Return the names that the columns of the relation have in the headers of a file."""
-    head = read_head(text, _HEADER_MAX_BYTES)
+    head = text_records.read_head(text, _HEADER_MAX_BYTES)
     dialect = syntax(expected, name).of_first_line(head)
     columns = _header(head, dialect) if dialect.has_header else ()
     return _names_at_positions(columns, dialect)
@@ -99,11 +93,11 @@ def header_names(text: ReadableText, name: str, expected: ExpectedColumns) -> tu
 class _NotedQuotes:
     """Blocks of records; notes whether the quotes of all that were read are regular."""
 
-    def __init__(self, blocks: Iterable[RecordBlock]) -> None:
+    def __init__(self, blocks: Iterable[text_records.RecordBlock]) -> None:
         self._blocks = blocks
         self.are_regular = True
 
-    def __iter__(self) -> Iterator[RecordBlock]:
+    def __iter__(self) -> Iterator[text_records.RecordBlock]:
         for block in self._blocks:
             self.are_regular &= block.has_regular_quotes
             yield block
@@ -111,7 +105,7 @@ class _NotedQuotes:
 
 def _header(data: bytes, dialect: Dialect) -> tuple[str, ...]:
     text = data[:_HEADER_MAX_BYTES].decode("utf-8", "replace")
-    first = next(split_records(text, dialect), None)
+    first = next(text_records.split_records(text, dialect), None)
     return () if first is None else tuple(first.fields)
 
 

@@ -37,14 +37,7 @@ from corollary.warehouse.files.input_files import Fingerprint
 from corollary.warehouse.files.places import place_of
 from corollary.warehouse.formats.dialect import format_of
 from corollary.warehouse.formats.text_stream import TextStream
-from corollary.warehouse.sources.file_bounds import (
-    FileBounds,
-    bounds_of,
-    boxes_of,
-    is_within,
-    is_within_any,
-    merge_bounds,
-)
+from corollary.warehouse.sources import file_bounds
 from corollary.warehouse.sources.file_formats import FORMATS, estimated_rows, read_portion
 from corollary.warehouse.sources.file_listing import ListedFile, is_single_file, list_files
 from corollary.warehouse.sources.portions import DataFile, Portion, read_earlier_text
@@ -75,7 +68,7 @@ class FileState(NamedTuple):
     inode: int
     checksum: str
     rows: int
-    bounds: FileBounds = ()
+    bounds: file_bounds.FileBounds = ()
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -252,7 +245,7 @@ class _Attempt:
         return self._to_source_change(rows, removed.union(reading.files))
 
     def _compare(
-        self, earlier: EarlierRows, bounds: Sequence[FileBounds]
+        self, earlier: EarlierRows, bounds: Sequence[file_bounds.FileBounds]
     ) -> tuple[pa.Table, pa.Table]:
         """Return added and removed rows, given the bounds of the files that have lost rows."""
         spec = self._spec
@@ -262,15 +255,16 @@ class _Attempt:
         if bounds and is_all_needed:  # rows without columns: there is at most one
             self._read_all(unread)
         elif bounds and unread and not self._is_first:
-            near = spec.in_order(earlier.within(boxes_of(bounds)))
-            suspects = near.filter(bool_array(is_within_any(near, bounds)))
+            near = spec.in_order(earlier.within(file_bounds.boxes_of(bounds)))
+            suspects = near.filter(bool_array(file_bounds.is_within_any(near, bounds)))
             found, lost = difference(suspects, expand_table(found, spec.relation))
             columns = spec.identifying_columns if spec.key.order else None
             known = {file.name: self._known[file.name] for file in unread}
             more = [
                 file
                 for file in unread
-                if known[file.name].rows and is_within(lost, known[file.name].bounds, columns).any()
+                if known[file.name].rows
+                and file_bounds.is_within(lost, known[file.name].bounds, columns).any()
             ]
             if more:
                 self._read_all(more)
@@ -331,10 +325,12 @@ class _Attempt:
         head: FileState | None = None,
     ) -> None:
         """Note the state of a file that was read, perhaps only behind its earlier text."""
-        bounds: FileBounds = () if self._is_single or not rows.num_rows else bounds_of(rows)
+        bounds: file_bounds.FileBounds = (
+            () if self._is_single or not rows.num_rows else file_bounds.bounds_of(rows)
+        )
         count = rows.num_rows
         if head is not None and head.rows:
-            bounds = merge_bounds(head.bounds, bounds) if count else head.bounds
+            bounds = file_bounds.merge_bounds(head.bounds, bounds) if count else head.bounds
             count += head.rows
         self._noted[file.name] = FileState(*fingerprint, reading.checksum, count, bounds)
 

@@ -17,28 +17,17 @@ import pyarrow.compute as pc
 from pyarrow import json
 
 from corollary.console import Progress
-from corollary.core.arrow import (
-    arrow_type,
-    canonical_floats,
-    nullary_table,
-    schema_of,
-    single_array,
-)
+from corollary.core import arrow
 from corollary.core.program import Relation
 from corollary.core.records.record_structs import struct_type
 from corollary.core.types import PLAIN_BRANCH, Kind, RecordType, Type
 from corollary.errors import Diagnostic
 from corollary.warehouse.files.input_files import LINE_MAX_BYTES, has_longer_line
+from corollary.warehouse.formats import text_records
 from corollary.warehouse.formats.block_tables import BlockTables, map_blocks
 from corollary.warehouse.formats.dialect import Dialect
 from corollary.warehouse.formats.json_documents import form_of
 from corollary.warehouse.formats.text_columns import convert_texts
-from corollary.warehouse.formats.text_records import (
-    ReadableText,
-    RecordBlock,
-    count_lines,
-    split_blocks,
-)
 from corollary.warehouse.formats.text_stream import TextStream
 from corollary.warehouse.formats.typed_values import from_arrow, from_json
 from corollary.warehouse.sources import json_line
@@ -65,7 +54,7 @@ def syntax(*_: object) -> Dialect:
 
 
 def read(
-    text: ReadableText,
+    text: text_records.ReadableText,
     name: str,
     expected: ExpectedColumns,
     earlier: EarlierText | None = None,
@@ -76,12 +65,12 @@ def read(
     malformed: list[list[Diagnostic]] = []
     columns: set[str] = set()
 
-    def read_one(block: RecordBlock) -> "_Reader":
+    def read_one(block: text_records.RecordBlock) -> "_Reader":
         reader = _Reader(name, expected)
         reader.read(block.data, block.first_line)
         return reader
 
-    blocks = split_blocks(text, _LINES, 1 if earlier is None else earlier.lines + 1)
+    blocks = text_records.split_blocks(text, _LINES, 1 if earlier is None else earlier.lines + 1)
     for reader in map_blocks(read_one, blocks):
         table = reader.union()
         tables.add(table)
@@ -160,7 +149,7 @@ class _Reader:
     def union(self) -> pa.Table:
         """Return the rows of all lines that were read."""
         if not self.relation.types:
-            return nullary_table(min(1, sum(table.num_rows for table in self.tables)))
+            return arrow.nullary_table(min(1, sum(table.num_rows for table in self.tables)))
         return pa.concat_tables(self.tables)
 
     def table(self, lines: list[json_line.NumberedLine]) -> pa.Table:
@@ -207,7 +196,7 @@ def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]
     accepts only `NaN` and `Infinity`. Keys of objects inside of others are not looked at here.
     """
     data = data.removesuffix(b"\n")
-    lines = count_lines(data) + 1
+    lines = text_records.count_lines(data) + 1
     is_regular = data.startswith(b"{") and data.endswith(b"}")
     if not relation.types or not is_regular or data.count(b"}\n{") != lines - 1:
         return None
@@ -234,11 +223,12 @@ def read_vectorized(data: bytes, relation: Relation) -> tuple[pa.Table, set[str]
     if table.num_rows != lines or not all(_is_plain(table.column(name)) for name in others):
         return None
     columns = [
-        _converted(single_array(table.column(name)), type_) for name, type_ in _columns(relation)
+        _converted(arrow.single_array(table.column(name)), type_)
+        for name, type_ in _columns(relation)
     ]
     if any(column is None for column in columns):
         return None
-    return pa.Table.from_arrays(columns, schema=schema_of(relation)), set(table.column_names)
+    return pa.Table.from_arrays(columns, schema=arrow.schema_of(relation)), set(table.column_names)
 
 
 def _is_plain(column: pa.ChunkedArray) -> bool:
@@ -256,7 +246,7 @@ def _read_as(type_: Type) -> pa.DataType:
     """Return the type that Arrow reads: of records that are objects, a struct."""
     if type_.record is not None and _has_structs(type_.record):
         return struct_type(type_.record)
-    return arrow_type(type_) if _is_read_by_arrow(type_) else pa.string()
+    return arrow.arrow_type(type_) if _is_read_by_arrow(type_) else pa.string()
 
 
 def _is_read_by_arrow(type_: Type) -> bool:
@@ -285,16 +275,16 @@ def _converted(column: pa.Array, type_: Type) -> pa.Array | None:
         if column.type != struct_type(type_.record):  # other keys, which are not fields
             return None
         texts, failures = from_arrow(pa.chunked_array([column]), type_)
-        return None if failures else single_array(texts)
+        return None if failures else arrow.single_array(texts)
     if column.null_count and not type_.nullable:
         return None
     if type_.is_binary:
         encoded = column.dictionary_encode()
         found, failures = from_json(encoded.dictionary.to_pylist(), type_)
-        return None if failures else single_array(found).take(encoded.indices)
+        return None if failures else arrow.single_array(found).take(encoded.indices)
     if type_.stores_floats:
         is_finite = pc.all(pc.is_finite(column), min_count=0).as_py()
-        return canonical_floats(column) if is_finite else None
-    if type_.members and column.type != arrow_type(type_):  # other keys, which are not fields
+        return arrow.canonical_floats(column) if is_finite else None
+    if type_.members and column.type != arrow.arrow_type(type_):  # other keys, which are not fields
         return None
     return column if _is_read_by_arrow(type_) else convert_texts(column, type_)

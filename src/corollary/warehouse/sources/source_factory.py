@@ -24,15 +24,8 @@ from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.files.places import Place
+from corollary.warehouse.formats import dialect
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
-from corollary.warehouse.formats.dialect import (
-    channel_of,
-    file_name_of,
-    format_of,
-    is_from_terminal,
-    is_sqlite,
-    is_stream,
-)
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import FileSource
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -81,7 +74,7 @@ class SourceFactory:
         bags = {each.name for each in program.declarations if each.is_bag}
         found: dict[str, Source] = {}
         for directive in dict.fromkeys(program.directives):
-            if directive.name != "input" or is_stream(directive):
+            if directive.name != "input" or dialect.is_stream(directive):
                 continue
             relation = relations[directive.relation]
             key, has_copies = keys.get(relation.name, ()), relation.name in bags
@@ -109,7 +102,7 @@ class SourceFactory:
         Raises:
             InputError: `C0805`, a name leads outside the root; `C0956`, there is no such source.
         """
-        if is_from_terminal(directive):
+        if dialect.is_from_terminal(directive):
             raise InputError.of(
                 "C0956",
                 f"`{relation.name}` reads from standard input, which cannot be read again: what "
@@ -120,7 +113,7 @@ class SourceFactory:
         is_spark, base = is_spark_io(directive), self.base
         if is_spark and not directive.parameter("filename"):
             base = Path()  # a table is in no folder
-        name = display_name(directive) if is_spark else file_name_of(directive)
+        name = display_name(directive) if is_spark else dialect.file_name_of(directive)
         place = SourceLocation(self.root or self.base, base, name, directive.span)
         spec = SourceSpec(
             relation,
@@ -136,12 +129,12 @@ class SourceFactory:
             assert self.fetch is not None, "the caller has to read through Spark"
             return SparkSource(spec, self.fetch, self.map_rows)
         path = place.resolve(name)
-        if is_sqlite(directive):
+        if dialect.is_sqlite(directive):
             from corollary.warehouse.sources.sqlite_source import SqliteSource
 
             return SqliteSource(spec)
-        is_open = not directive.parameter("format") and channel_of(directive) == "file"
-        is_delta = format_of(directive, place.name) == "delta"
+        is_open = not directive.parameter("format") and dialect.channel_of(directive) == "file"
+        is_delta = dialect.format_of(directive, place.name) == "delta"
         try:
             if not is_delta and not (is_open and (path / LOG_DIRECTORY).is_dir()):
                 return FileSource(spec)

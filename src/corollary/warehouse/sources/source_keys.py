@@ -8,13 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corollary.core.arrow import (
-    dependency_violations,
-    expand_table,
-    group_rows,
-    sort_rows,
-    to_python,
-)
+from corollary.core import arrow
 from corollary.core.arrow_buffers import bool_array, index_array
 from corollary.core.program import Directive, Relation
 from corollary.core.values import format_row
@@ -49,15 +43,15 @@ def resolve_keys(
     if not len(repeated):
         return rows
     is_repeated = is_among(words, repeated)
-    several = distinct(expand_table(rows.filter(bool_array(is_repeated)), relation))
+    several = distinct(arrow.expand_table(rows.filter(bool_array(is_repeated)), relation))
     if key.order:
         several = _last(several, positions, relation.columns.index(key.order))
     rest = [at for at in range(relation.arity) if at not in positions]
-    ones, others = dependency_violations(several, positions, rest)
+    ones, others = arrow.dependency_violations(several, positions, rest)
     if ones.num_rows:
         raise ConstraintError(_conflicts(ones, others, key, relation, directive))
     others = rows.filter(bool_array(~is_repeated))
-    return pa.concat_tables([expand_table(others, relation), several])
+    return pa.concat_tables([arrow.expand_table(others, relation), several])
 
 
 def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
@@ -65,7 +59,7 @@ def _last(rows: pa.Table, key: list[int], order: int) -> pa.Table:
     # Sorted by that column first, so that the last row of a group has its greatest value.
     every = range(rows.num_columns)
     first = [order, *(at for at in every if at != order)]
-    rows = sort_rows(rows.select(first)).select([first.index(at) for at in every])
+    rows = arrow.sort_rows(rows.select(first)).select([first.index(at) for at in every])
     last = _groups(rows, key)[f"{_ROW}_max"]
     tied = _groups(rows, [*key, order])
     tied = tied.filter(pc.is_in(tied[f"{_ROW}_max"], last))
@@ -78,7 +72,7 @@ def _groups(rows: pa.Table, positions: list[int]) -> pa.Table:
     columns = [rows.column(at) for at in positions]
     numbers = index_array(np.arange(rows.num_rows))
     table = pa.table([*columns, numbers], [*map(str, range(len(columns))), _ROW])
-    return group_rows(table, table.column_names[:-1], [(_ROW, "min"), (_ROW, "max")])
+    return arrow.group_rows(table, table.column_names[:-1], [(_ROW, "min"), (_ROW, "max")])
 
 
 def _conflicts(
@@ -90,7 +84,7 @@ def _conflicts(
         if key.order
         else f'keep one of them, or say which counts: `.input {relation.name}(order="…")`'
     )
-    shown = (to_python(side.slice(0, _CONFLICTS_SHOWN_MAX)) for side in (ones, others))
+    shown = (arrow.to_python(side.slice(0, _CONFLICTS_SHOWN_MAX)) for side in (ones, others))
     pairs = zip(*shown, strict=True)
     findings = [
         Diagnostic(

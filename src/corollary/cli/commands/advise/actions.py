@@ -6,23 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corollary.advisor.apply import apply, reformulate, revert
+from corollary.advisor.check import measurement
 from corollary.advisor.check.dependencies import find_violated_dependencies, propose_keys
-from corollary.advisor.check.measurement import (
-    Calibration,
-    Measurements,
-    QueryTimes,
-    calibrate_from_measurements,
-    measure,
-    withdraw_small_gains,
-)
 from corollary.advisor.check.sampled_sizes import sample_sizes
 from corollary.advisor.check.scratch_database import read_base_tables
 from corollary.advisor.check.verification import CheckResult, find_differing_views, verify
-from corollary.advisor.render.json import (
-    check_results_as_json,
-    measurements_as_json,
-    samples_as_json,
-)
+from corollary.advisor.render import json
 from corollary.advisor.render.text import format_duration
 from corollary.analysis.check import check
 from corollary.cli.commands.advise.options import AdviseOptions
@@ -64,7 +53,7 @@ class AdviceActions:
     output: OutputOptions
     console: TerminalConsole
     document: dict[str, Any] = field(default_factory=dict)
-    calibration: Calibration | None = None
+    calibration: measurement.Calibration | None = None
 
     def run(self) -> None:
         """Do what is asked, in order.
@@ -123,7 +112,7 @@ class AdviceActions:
             share,
             engine=self.options.engine,
         )
-        self.document["sampled"] = samples_as_json(samples)
+        self.document["sampled"] = json.samples_as_json(samples)
         for each in samples:
             figures = self.advice.views[each.view].estimate
             guess = "" if figures is None else f"; {figures.rows:,.0f} were expected"
@@ -140,22 +129,22 @@ class AdviceActions:
             findings.append(each)
             verdict = "same" if each.is_fine else "DIFFERS"
             self._print(f"verified  {each.check}: {each.about}: {verdict}")
-        self.document["verified"] = check_results_as_json(findings)
+        self.document["verified"] = json.check_results_as_json(findings)
         _check_same([text for each in findings for text in each.differences], "was changed")
 
     def _measure(self) -> None:
         if self.source.data is None:
             raise click.UsageError("--measure needs data: give --stats, --apply or -F")
         self.console.progress("measuring")
-        measured = measure(
+        measured = measurement.measure(
             self.advice,
             self.source.program,
             self.after,
             read_base_tables(self.source.data),
             engine=self.options.engine,
         )
-        self.document["measured"] = measurements_as_json(measured)
-        self.calibration = calibrate_from_measurements(self.advice, measured)
+        self.document["measured"] = json.measurements_as_json(measured)
+        self.calibration = measurement.calibrate_from_measurements(self.advice, measured)
         for each in measured.queries:
             is_changed = self.advice.queries[each.relation].is_applicable
             line = _measurement_line(each, measured, self._expected(each))
@@ -167,9 +156,9 @@ class AdviceActions:
         self._print_calibration()
         self._withdraw(measured)
 
-    def _withdraw(self, measured: Measurements) -> None:
+    def _withdraw(self, measured: measurement.Measurements) -> None:
         """Withdraw what, as measured, gains too little: it is not applied."""
-        advice = withdraw_small_gains(self.advice, measured)
+        advice = measurement.withdraw_small_gains(self.advice, measured)
         for name, each in advice.predicates.items():
             if self.advice.predicates[name].is_applicable and not each.is_applicable:
                 self._print(f"withdrawn {name}: {each.reason}")
@@ -191,7 +180,7 @@ class AdviceActions:
                 upkeep = format_duration(calibration.seconds_for(view.estimate.upkeep))
                 self._print(f"expected  {name} takes {upkeep} an hour to keep true")
 
-    def _expected(self, each: QueryTimes) -> str:
+    def _expected(self, each: measurement.QueryTimes) -> str:
         """Return the speed-up that the estimate promises, with the time of a call."""
         work = self.advice.queries[each.relation].work
         if work is None:
@@ -233,12 +222,14 @@ class AdviceActions:
                     self._print(f"  {print_clause(clause)}")
 
 
-def _times(each: QueryTimes) -> str:
+def _times(each: measurement.QueryTimes) -> str:
     before, after = 1000 * each.before_seconds, 1000 * each.after_seconds
     return f"{each.query}: {before:.1f} -> {after:.1f} ms"
 
 
-def _measurement_line(each: QueryTimes, measured: Measurements, expected: str) -> str:
+def _measurement_line(
+    each: measurement.QueryTimes, measured: measurement.Measurements, expected: str
+) -> str:
     pays = each.break_even_queries(measured.build_seconds)
     when = "never pays: drop it" if pays is None else f"pays after {max(1, round(pays)):,} queries"
     cold = f"cold {1000 * each.cold_seconds[0]:.1f} -> {1000 * each.cold_seconds[1]:.1f} ms"

@@ -20,14 +20,7 @@ from corollary.core.engine import LocalTable, PartitionsOf, TableHandle, TaskPoo
 from corollary.core.program import Directive, Relation
 from corollary.core.states import State
 from corollary.data_class import dataclass
-from corollary.warehouse.copies import (
-    CopiesHandle,
-    CountChange,
-    change_of_counts,
-    counted_difference,
-    difference,
-    row_difference,
-)
+from corollary.warehouse import copies
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.files.file_rows import FileRows, RowsFile, StagingDirectory
 from corollary.warehouse.files.object_path import ObjectPath
@@ -141,7 +134,7 @@ class PieceComparison:
         """Return the files of added and of removed rows of a partition, with counts of copies."""
         before = read_pieces(self.before, partition, self.relation)
         now = read_pieces(self.now, partition, self.relation)
-        compare = counted_difference if self.has_copies else difference
+        compare = copies.counted_difference if self.has_copies else copies.difference
         added, removed = (
             write_rows(self.root, each) if each.num_rows else None for each in compare(before, now)
         )
@@ -162,11 +155,11 @@ class CountComparison:
         added, removed = (
             read_pieces(each, partition, self.relation) for each in (self.added, self.removed)
         )
-        change = CountChange.of([(State.ADDED, added), (State.REMOVED, removed)])
+        change = copies.CountChange.of([(State.ADDED, added), (State.REMOVED, removed)])
         went, came = (np.maximum(each, 0) for each in (-change.delta, change.delta))
         return tuple(
             write_rows(self.root, each) if each.num_rows else None
-            for each in change_of_counts(change.rows, went, came, self.relation)
+            for each in copies.change_of_counts(change.rows, went, came, self.relation)
         )
 
 
@@ -182,7 +175,7 @@ def compare_counts(
     compare = CountComparison(directory.path, relation, *sides)
     found = tasks.run(f"compare copies of {relation.name}", compare, range(count))
     went, came = (
-        CopiesHandle(FileRows(relation, [each for each in side if each], tasks, directory))
+        copies.CopiesHandle(FileRows(relation, [each for each in side if each], tasks, directory))
         for side in zip(*found, strict=True)
     )
     return came, went
@@ -255,7 +248,7 @@ def count_deleted(
         gone.map_partitions(write),
         [piece for each in now for piece in each.map_partitions(write)],
         None if present is None else present.map_partitions(write),
-        row_difference if has_copies else difference,
+        copies.row_difference if has_copies else copies.difference,
     )
     return sum(tasks.run(f"count what {relation.name} loses", counting, range(count)))
 

@@ -12,23 +12,18 @@ from corollary.warehouse.files.places import remove_files
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS
 from corollary.warehouse.sources.schema_drift import FileSummary
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
+from corollary.warehouse.sources.tasks import staged_rows
 from corollary.warehouse.sources.tasks.portion_reader import PortionReport, TaskReport
-from corollary.warehouse.sources.tasks.staged_rows import (
-    KeyPartitions,
-    KeyResolver,
-    PieceWriter,
-    RowPieces,
-)
 
 QUARANTINED_MAX = 1_000_000
 """The maximum number of malformed records that one reading of a source sets aside."""
 
 
-def key_partitions(spec: SourceSpec, tasks: TaskPool, rows: int) -> KeyPartitions:
+def key_partitions(spec: SourceSpec, tasks: TaskPool, rows: int) -> staged_rows.KeyPartitions:
     """Return the partitions in which rows that compete with each other meet."""
     count = tasks.partition_count(rows)
     columns = spec.identifying_columns
-    return KeyPartitions(spec.relation, columns, count, tasks.partitions_of)
+    return staged_rows.KeyPartitions(spec.relation, columns, count, tasks.partitions_of)
 
 
 class Staging:
@@ -48,10 +43,10 @@ class Staging:
         self._spec = spec
         self._tasks = tasks
         self.directory = StagingDirectory(tasks)
-        self.write_pieces: PieceWriter | None = None
+        self.write_pieces: staged_rows.PieceWriter | None = None
         if spec.key.columns:
             partitions = key_partitions(spec, tasks, rows)
-            self.write_pieces = PieceWriter(self.directory.path, partitions)
+            self.write_pieces = staged_rows.PieceWriter(self.directory.path, partitions)
 
     def rows(self, reports: Sequence[TaskReport]) -> FileRows:
         """Return the rows that tasks have read, with one for each key.
@@ -62,11 +57,11 @@ class Staging:
         staged = [each.staged for each in reports if each.staged is not None]
         return FileRows(self._spec.relation, self._resolve(staged), self._tasks, self.directory)
 
-    def _resolve(self, staged: Sequence[RowsFile | RowPieces]) -> list[RowsFile]:
+    def _resolve(self, staged: Sequence[RowsFile | staged_rows.RowPieces]) -> list[RowsFile]:
         if self.write_pieces is None:
             return [each for each in staged if isinstance(each, RowsFile)]
-        pieces = [each for each in staged if isinstance(each, RowPieces)]
-        resolver = KeyResolver(
+        pieces = [each for each in staged if isinstance(each, staged_rows.RowPieces)]
+        resolver = staged_rows.KeyResolver(
             self.directory.path, self._spec.relation, self._spec.key, self._spec.directive, pieces
         )
         numbers = range(self.write_pieces.partitions.count if pieces else 0)

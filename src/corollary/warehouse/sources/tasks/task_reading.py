@@ -19,11 +19,7 @@ from corollary.warehouse.sources.portions import DataFile, Portion, group_by_siz
 from corollary.warehouse.sources.schema_drift import ExpectedColumns
 from corollary.warehouse.sources.source import Rows
 from corollary.warehouse.sources.source_spec import RunCollector, SourceSpec
-from corollary.warehouse.sources.tasks.portion_reader import (
-    PortionReader,
-    PortionReport,
-    TaskReport,
-)
+from corollary.warehouse.sources.tasks import portion_reader
 from corollary.warehouse.sources.tasks.staged_rows import PieceComparison, PieceWriter
 from corollary.warehouse.sources.tasks.staging import Staging, collect, key_partitions
 from corollary.warehouse.sources.tasks.text_ranges import (
@@ -77,7 +73,7 @@ def read_in_tasks(
     """
     job = _Job(spec, tasks, files, collector.expected, has_bounds=has_bounds)
     reports = job.read()
-    found: dict[str, list[PortionReport]] = {each.name: [] for each in files}
+    found: dict[str, list[portion_reader.PortionReport]] = {each.name: [] for each in files}
     for report in reports:
         for portion in report.portions:
             found[portion.portion.file.name].append(portion)
@@ -153,7 +149,7 @@ class _Job:
         rows = sum(estimated_rows(each.size, each.format, spec.relation) for each in files)
         self.staging = Staging(spec, tasks, rows)
 
-    def read(self) -> list[TaskReport]:
+    def read(self) -> list[portion_reader.TaskReport]:
         """Return the reports of all files, each with all its portions.
 
         Raises:
@@ -183,8 +179,8 @@ class _Job:
                     raise FileNotFoundError(each.portion.file.path)
         return reports
 
-    def _run(self, portions: Sequence[Portion]) -> list[TaskReport]:
-        reader = PortionReader(
+    def _run(self, portions: Sequence[Portion]) -> list[portion_reader.TaskReport]:
+        reader = portion_reader.PortionReader(
             self._expected,
             self._spec.name,
             self.staging.directory.path,
@@ -292,7 +288,7 @@ def _row_groups(file: DataFile) -> Iterator[Portion]:
             start, before, size, rows = number + 1, before + rows, 0, 0
 
 
-def _bounds(portions: Sequence[PortionReport]) -> FileBounds:
+def _bounds(portions: Sequence[portion_reader.PortionReport]) -> FileBounds:
     known = [each.bounds for each in portions if each.rows]
     if not known:
         return ()
