@@ -438,7 +438,7 @@ class SqlSession:
         Raises:
             InputError: a row does not fit.
         """
-        place = StatementPlace(SourceFile(SQL_PLACE, ""), {})
+        place = StatementPlace(SourceFile(sql_texts.SQL_PLACE, ""), {})
         where = SqlName(name, span_between(place.file, 0, 0))
         table = find_table(visible_catalog(self.state.program), name, where.span)
         relation = writable_relation(self.state.loaded.normal, table.relation, where.span)
