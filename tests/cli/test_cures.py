@@ -7,6 +7,8 @@ A new code gets its cure there, or a line with the reason in `untried_cures.txt`
 
 import os
 import shlex
+import shutil
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +29,26 @@ def run(command: str) -> tuple[int, str]:
     return result.exit_code, result.stdout + result.stderr
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with all files, and the warehouse that most commands are about."""
+    folder = tmp_path_factory.mktemp("template")
+    with chdir(folder):
+        for name, text in EVERY_FILE.items():
+            put(name, text)
+        for command in WAREHOUSE:
+            status, said = run(command)
+            assert status == OK, said
+    return folder
+
+
 @pytest.mark.parametrize("cure", CURES, ids=lambda cure: f"{cure.code}-{cure.note[:16]}")
-def test_cures(cure: Cure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cures(cure: Cure, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in EVERY_FILE.items():
-        put(name, text)
     needs_warehouse = " wh" in f"{cure.command} {cure.helps}"
-    for command in (*(WAREHOUSE if needs_warehouse else ()), *cure.before):
+    without = None if needs_warehouse else shutil.ignore_patterns("wh")
+    shutil.copytree(template, tmp_path, ignore=without, dirs_exist_ok=True)
+    for command in cure.before:
         status, said = run(command)
         assert status == OK, said
     status, said = run(cure.command)
