@@ -23,6 +23,7 @@ from support.provenance.small_programs import (
     random_facts,
     random_program,
 )
+from support.selection import examples
 
 LIMITS = ProofLimits(seconds=60.0, dry_runs=500)
 DOMAIN = (1, 2, 3)
@@ -66,7 +67,7 @@ def questions(random: Random, program: SmallProgram, base: set[Fact], count: int
     return random.sample(absent, min(count, len(absent)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(4, 8)))
 def test_all_smallest_sets_are_found(seed: int) -> None:
     random = Random(seed)
     program, base = random_program(random, negation=False), random_facts(random, DOMAIN)
@@ -85,7 +86,7 @@ def test_all_smallest_sets_are_found(seed: int) -> None:
             assert sets == expected
 
 
-@pytest.mark.parametrize("seed", range(20, 28))
+@pytest.mark.parametrize("seed", range(20, examples(23, 28)))
 def test_with_negation_sets_are_enough_and_minimal(seed: int) -> None:
     random = Random(seed)
     program, base = random_program(random), random_facts(random, DOMAIN)

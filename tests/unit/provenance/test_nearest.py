@@ -22,6 +22,7 @@ from support.provenance.small_programs import (
     random_facts,
     random_program,
 )
+from support.selection import examples
 
 LIMITS = ProofLimits(seconds=60.0)
 DOMAIN = (1, 2, 3)
@@ -62,7 +63,7 @@ def bindings(instance: Mapping[str, tuple[object, object]], rule: Rule) -> tuple
 
 
 @pytest.mark.parametrize("storage", ["stored", "virtual"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(4, 12)))
 def test_all_substitutions_agree(seed: int, storage: str) -> None:
     random = Random(seed)
     program, base = random_program(random), random_facts(random, DOMAIN)

@@ -14,6 +14,7 @@ from corollary.provenance.changes.why_changed import why_changed
 from corollary.provenance.limits import ProofLimits
 from corollary.provenance.proof import Absence, ChangeExplanation, Proof
 from support.provenance.small_programs import BASES, Fact, random_facts, random_program
+from support.selection import examples
 
 LIMITS = ProofLimits(seconds=60.0, dry_runs=200)
 DOMAIN = (1, 2, 3)
@@ -39,7 +40,7 @@ def apply(base: set[Fact], changes: Changes) -> set[Fact]:
     return (base - removed) | {fact for op, fact in changes if op == "+"}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(3, 8)))
 def test_all_subsets_agree(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     program, base = random_program(random), random_facts(random, DOMAIN)
