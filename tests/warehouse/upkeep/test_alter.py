@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -52,14 +53,23 @@ edge("t", "u").
 DERIVED = ("path", "fan", "same", "lone", "noted")
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    with corollary.open(str(tmp_path / "warehouse")) as database:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse to be copied."""
+    place = tmp_path_factory.mktemp("template") / "warehouse"
+    with corollary.open(str(place)) as database:
         database.load(text=PROGRAM)
         with database.transaction() as tx:
             tx.insert("edge", [("a", "b"), ("b", "c"), ("t", "u")])
             tx.insert("noted", [("m",)])
         database.publish()
+    return place
+
+
+@pytest.fixture
+def db(template: Path, tmp_path: Path) -> Iterator[Database]:
+    shutil.copytree(template, tmp_path / "warehouse")
+    with corollary.open(str(tmp_path / "warehouse")) as database:
         yield database
 
 

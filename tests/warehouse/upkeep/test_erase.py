@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,13 @@ def store_of(db: Database) -> Any:
     return db._store
 
 
-@pytest.fixture(params=["inline", "files"])
-def db(tmp_path: Path, monkeypatch: Any, request: pytest.FixtureRequest) -> Iterator[Database]:
-    monkeypatch.setattr(warehouse, "INLINE_BYTES", 1 if request.param == "files" else 1 << 16)
-    with corollary.open(str(tmp_path / "warehouse")) as database:
+INLINE_BYTES = {"inline": 1 << 16, "files": 1}
+"""Where changes stand: in the catalog, or in files."""
+
+
+def build(place: Path) -> None:
+    """Make a warehouse with a fold, published tables, and changes since."""
+    with corollary.open(str(place)) as database:
         database.load(text=PROGRAM)
         with database.transaction() as tx:
             tx.insert("person", [(1, "ann", "a"), (2, "bob", None), (3, SECRET, "b")])
@@ -55,6 +59,26 @@ def db(tmp_path: Path, monkeypatch: Any, request: pytest.FixtureRequest) -> Iter
             tx.insert("person", [(4, "dan", "a")])
             tx.insert("knows", [(4, 3)])
         database.publish(tx)
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a warehouse of each kind, to be copied."""
+    root = tmp_path_factory.mktemp("templates")
+    for kind, most in INLINE_BYTES.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(warehouse, "INLINE_BYTES", most)
+            build(root / kind)
+    return root
+
+
+@pytest.fixture(params=INLINE_BYTES)
+def db(
+    templates: Path, tmp_path: Path, monkeypatch: Any, request: pytest.FixtureRequest
+) -> Iterator[Database]:
+    monkeypatch.setattr(warehouse, "INLINE_BYTES", INLINE_BYTES[request.param])
+    shutil.copytree(templates / request.param, tmp_path / "warehouse")
+    with corollary.open(str(tmp_path / "warehouse")) as database:
         yield database
 
 
@@ -175,6 +199,7 @@ def test_writers_under_way_are_given_up(db: Database, tmp_path: Path) -> None:
     assert not left.exists()
 
 
+@pytest.mark.integration
 def test_on_postgresql(server: Any, tmp_path: Path) -> None:
     with corollary.open(server.place(tmp_path / "files")) as database:
         database.load(text=PROGRAM)
