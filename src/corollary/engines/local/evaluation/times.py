@@ -186,7 +186,8 @@ def _offsets(moments: NativeArray, zone: tzinfo) -> NativeArray:
 
 
 def _each_offset(moments: NativeArray, zone: tzinfo) -> NativeArray:
-    clipped = np.clip(moments, *(day * DAY_MICROSECONDS for day in (LEAST_DAY + 2, LAST_DAY - 2)))
+    least, most = (day * DAY_MICROSECONDS for day in (LEAST_DAY + 2, LAST_DAY - 2))
+    clipped = np.clip(moments, least, most)
     clocks = ((EPOCH + timedelta(microseconds=each)).astimezone(zone) for each in clipped.tolist())
     ahead = (clock.replace(tzinfo=UTC) - clock for clock in clocks)
     return np.array([each // timedelta(microseconds=1) for each in ahead], np.int64)
