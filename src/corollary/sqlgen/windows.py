@@ -16,16 +16,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from corollary.core import windows
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.logic import OrderColumn, RowFrame, WindowFunction, Windowing
 from corollary.core.types import NUMBER, Type
-from corollary.core.windows import (
-    FRAMED_VALUES,
-    NEIGHBOURS,
-    RUNNING,
-    WHOLE,
-    tells_peers_apart,
-)
 from corollary.sqlgen import nodes
 from corollary.sqlgen.dialect import NotExactError, SqlDialect
 from corollary.sqlgen.nodes import Node
@@ -56,23 +50,23 @@ def window_call(
         raise NotExactError(f"`{name}` over a window has no exact form in SQL")
     if function.ignores_nulls or (frame is not None and (frame.first, frame.last) != (None, None)):
         raise NotExactError("IGNORE NULLS, and RANGE with a distance, have no exact form in SQL")
-    if name == "nth_value" and frame == RUNNING:
-        counted = window_call(WindowFunction("count", (), RUNNING), windowing, columns)
+    if name == "nth_value" and frame == windows.RUNNING:
+        counted = window_call(WindowFunction("count", (), windows.RUNNING), windowing, columns)
         number = exp.Literal.number(function.distance)
-        whole = window_call(replace(function, frame=WHOLE), windowing, columns)
+        whole = window_call(replace(function, frame=windows.WHOLE), windowing, columns)
         return nodes.case((nodes.binary(exp.GTE, counted, number), whole))
     arguments = [columns[at].copy() for at in function.arguments]
-    if name in (*NEIGHBOURS, "nth_value"):
+    if name in (*windows.NEIGHBOURS, "nth_value"):
         arguments.insert(1, exp.Literal.number(function.distance))
     if called is None:
         called = count_rows() if name == "count" and not arguments else nodes.call(name, *arguments)
     partition, order = list(windowing.partition), list(windowing.order)
-    if frame is not None and not frame.is_rows and name in FRAMED_VALUES:
+    if frame is not None and not frame.is_rows and name in windows.FRAMED_VALUES:
         frame, is_of_peers = _frame_of_rows(function, frame)
         if is_of_peers:
             partition += [each.column for each in order]
             order = []
-    if tells_peers_apart(function):
+    if windows.tells_peers_apart(function):
         known = {*partition, *(each.column for each in order)}
         rest = [at for at in range(len(columns)) if at not in known]
         order += [OrderColumn(at, False, True) for at in rest]
@@ -132,7 +126,7 @@ def exact_window(
     if frame is not None and frame.start is not None and frame.end is not None:
         if frame.start > frame.end:
             raise NotExactError("a frame that ends before it begins has no form in SQL")
-    elif frame is None and not (windowing.order or tells_peers_apart(function)):
+    elif frame is None and not (windowing.order or windows.tells_peers_apart(function)):
         return nodes.integer(1, dialect.type_name(NUMBER))  # all rows are peers
     match function.name:
         case "sum" | "min" | "max":

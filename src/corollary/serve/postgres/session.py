@@ -20,6 +20,7 @@ from corollary.frontends.sql.statements.shapes import (
     is_question,
     is_write,
 )
+from corollary.serve import requests
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.postgres import statements as st
 from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sql
@@ -53,14 +54,6 @@ from corollary.serve.postgres.translation import (
     with_values,
 )
 from corollary.serve.postgres.wire_types import column_type
-from corollary.serve.requests import (
-    ExplainRequest,
-    RelationsRequest,
-    Request,
-    SqlChangesRequest,
-    SqlRequest,
-    SqlShapeRequest,
-)
 
 Result = TypeVar("Result")
 
@@ -148,7 +141,7 @@ class PgSession:
             relations.remember(key, known)
         return None if known is UNFIT else (known, constants)
 
-    async def _question(self, request: Request, *, is_read: bool = False) -> Answer:
+    async def _question(self, request: requests.Request, *, is_read: bool = False) -> Answer:
         """Return the answer to a request, which sees what waits to be committed."""
         asked = self.block.request(request) if self.block.pending else request
         return await self._ask(self.shared.service.call(self.who, asked), is_read=is_read)
@@ -156,7 +149,7 @@ class PgSession:
     async def _relations(self) -> VisibleRelations:
         if self.block.has_definitions:
             if self.block.relations is None:
-                answer = await self._question(RelationsRequest())
+                answer = await self._question(requests.RelationsRequest())
                 self.block.relations = VisibleRelations.of_json(answer.json)
             return self.block.relations
         known = self.shared.known_relations(self.who)
@@ -194,7 +187,7 @@ class PgSession:
         if prepared.is_catalog:
             return describe_table(await self._ask_catalog(prepared, values, is_empty=True))
         translated = await self._translate(prepared, values)
-        request = SqlShapeRequest(translated.sql, translated.parameters)
+        request = requests.SqlShapeRequest(translated.sql, translated.parameters)
         answer = await self._question(request)
         found = []
         for column in answer.json["columns"]:
@@ -305,7 +298,7 @@ class PgSession:
 
     async def _answer(self, translated: TranslatedStatement) -> pa.Table:
         """Return the rows of a question, which sees at least what this client has written."""
-        request = SqlRequest(
+        request = requests.SqlRequest(
             translated.sql,
             translated.parameters,
             at=self.block.snapshot,
@@ -345,7 +338,7 @@ class PgSession:
     ) -> pa.Table:
         """Return the lines of the plan of a question."""
         translated = await self._translate(prepared, values)
-        request = ExplainRequest(translated.sql, min_commit=self._last_commit)
+        request = requests.ExplainRequest(translated.sql, min_commit=self._last_commit)
         answer = await self._question(request, is_read=True)
         return pa.table({PLAN_COLUMN: answer.json["text"].rstrip("\n").split("\n")})
 
@@ -383,7 +376,7 @@ class PgSession:
             self.block.pending.append(translated)
             answer = await self.commit_pending()
         elif tree.args.get("returning") or tree.args.get("conflict"):
-            write = SqlChangesRequest((translated.sql,), translated.parameters)
+            write = requests.SqlChangesRequest((translated.sql,), translated.parameters)
             asked = self.shared.service.call(self.who, self.block.request(write))
             answer = await self._ask(asked, is_read=True)
             if answer.table is not None:
@@ -480,7 +473,7 @@ class PgSession:
         waiting = tuple(self.block.pending)  # files of rows go with what has them
         has_definitions = self.block.has_definitions
         self.block.pending.clear()
-        shared = SqlChangesRequest(alone.statements, alone.parameters)
+        shared = requests.SqlChangesRequest(alone.statements, alone.parameters)
         # A commit is not cancelled: nobody would know whether it was made.
         call = partial(self.shared.service.call, self.who)
         try:

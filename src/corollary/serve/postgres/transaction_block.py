@@ -4,15 +4,10 @@ from dataclasses import field
 from enum import StrEnum
 
 from corollary.data_class import dataclass
+from corollary.serve import requests
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.translation import TranslatedStatement
-from corollary.serve.requests import (
-    Request,
-    SqlTransactionRequest,
-    request_as_json,
-    request_kind,
-)
 
 
 class BlockStatus(StrEnum):
@@ -71,7 +66,7 @@ class TransactionBlock:
         """Whether something is defined that is not there yet."""
         return any(each.is_definition for each in self.pending)
 
-    def request(self, then: Request | None = None) -> SqlTransactionRequest:
+    def request(self, then: requests.Request | None = None) -> requests.SqlTransactionRequest:
         """Return the request of what waits; or of what is found once it were done."""
         parameters = {
             name: each.parameters[name] for each in self.pending for name in each.parameters
@@ -79,14 +74,14 @@ class TransactionBlock:
         statements = tuple(each.sql for each in self.pending)
         asked = None
         if then is not None:
-            asked = {"kind": request_kind(type(then)), **request_as_json(then)}
+            asked = {"kind": requests.request_kind(type(then)), **requests.request_as_json(then)}
         returned = {str(at): each.returned for at, each in enumerate(self.pending) if each.returned}
         copied = {
             str(at): [each.copied.relation.name, each.copied.file.name]
             for at, each in enumerate(self.pending)
             if each.copied is not None
         }
-        return SqlTransactionRequest(statements, parameters, asked, returned, copied)
+        return requests.SqlTransactionRequest(statements, parameters, asked, returned, copied)
 
     def savepoint(self, action: str, name: str) -> str:
         """Set a savepoint, release it, or go back to it; return the command tag.

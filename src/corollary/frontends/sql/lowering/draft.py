@@ -10,31 +10,10 @@ from contextlib import contextmanager
 from dataclasses import field, fields, replace
 from typing import assert_never
 
-from corollary.analysis.traverse import (
-    all_variables,
-    all_variables_in,
-    map_body,
-    map_clause,
-    map_term,
-)
+from corollary.analysis import traverse
+from corollary.core import logic
 from corollary.core.functors.catalog import HIGHER_ORDER, signature_of
 from corollary.core.functors.spec import Nullness
-from corollary.core.logic import (
-    AggregateTerm,
-    Atom,
-    BodyItem,
-    Clause,
-    Comparison,
-    Constant,
-    Disjunction,
-    Functor,
-    Negation,
-    Term,
-    Truth,
-    Value,
-    Variable,
-    Wildcard,
-)
 from corollary.core.program import Column, Declaration, TypeName
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
@@ -65,12 +44,12 @@ class ViewDraft:
     span: Span | None = None
     place: Span | None = None
     declarations: list[Declaration] = field(default_factory=list)
-    clauses: list[Clause] = field(default_factory=list)
+    clauses: list[logic.Clause] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     relation_names: set[str] = field(default_factory=set)
     hints: dict[str, str] = field(default_factory=dict)
-    substitution: dict[str, Variable] = field(default_factory=dict)
-    rows: dict[str, tuple[tuple[Value, ...], ...]] = field(default_factory=dict)
+    substitution: dict[str, logic.Variable] = field(default_factory=dict)
+    rows: dict[str, tuple[tuple[logic.Value, ...], ...]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
 
     # --- names ---------------------------------------------------------------------------------
@@ -92,7 +71,7 @@ class ViewDraft:
         self.relation_names.add(name)
         return name
 
-    def variable(self, hint: str, type_: Type) -> Variable:
+    def variable(self, hint: str, type_: Type) -> logic.Variable:
         """Return a new variable, called like a column, with a number if the name is taken."""
         name = base = hint if hint.strip("_") else "column"
         number = 1
@@ -100,17 +79,17 @@ class ViewDraft:
             number += 1
             name = f"{base}{number}"
         self.hints[name] = base
-        return Variable(name, type_)
+        return logic.Variable(name, type_)
 
-    def hint(self, variable: Variable) -> str:
+    def hint(self, variable: logic.Variable) -> str:
         """Return the name of the column that a variable is called after."""
         return self.hints[self.resolve(variable).name]
 
-    def unify(self, variable: Variable, by: Variable) -> None:
+    def unify(self, variable: logic.Variable, by: logic.Variable) -> None:
         """Let a variable stand for another one from now on."""
         self.substitution[self.resolve(variable).name] = self.resolve(by)
 
-    def resolve(self, variable: Variable) -> Variable:
+    def resolve(self, variable: logic.Variable) -> logic.Variable:
         """Return the variable that stands for a variable."""
         while variable.name in self.substitution:
             variable = self.substitution[variable.name]
@@ -136,7 +115,7 @@ class ViewDraft:
         """Return how the relation of a query is stored."""
         return self.storage if relation == self.view or relation in self.kept else "virtual"
 
-    def columns_of(self, variables: Iterable[Variable]) -> list[NamedType]:
+    def columns_of(self, variables: Iterable[logic.Variable]) -> list[NamedType]:
         """Return columns for variables, with their names and types."""
         return [(self.hint(each), each.type or NUMBER) for each in variables]
 
@@ -167,29 +146,29 @@ class ViewDraft:
     def add(
         self,
         relation: str,
-        arguments: Iterable[Term],
-        items: Iterable[BodyItem],
+        arguments: Iterable[logic.Term],
+        items: Iterable[logic.BodyItem],
         span: Span | None = None,
         *,
         is_whole: bool = False,
     ) -> None:
         """Add a rule; what it does not need is left out, unless it is whole as it is."""
-        head = Atom(relation, tuple(self.plain(each) for each in arguments))
+        head = logic.Atom(relation, tuple(self.plain(each) for each in arguments))
         body = self.plain_items(items)
         place = self.place or span or self.span
-        clause = Clause((head,), body, place, is_null_safe=True)
+        clause = logic.Clause((head,), body, place, is_null_safe=True)
         clause = clause if is_whole else tidy(clause)
         self.clauses.append(self._with_short_names(clause))
 
-    def _with_short_names(self, clause: Clause) -> Clause:
+    def _with_short_names(self, clause: logic.Clause) -> logic.Clause:
         """Return a clause whose variables have the names of their columns, where they differ."""
         names = list(dict.fromkeys(_names(*clause.heads, *clause.body)))
         short = dict(zip(names, unique_names([self.hints[each] for each in names]), strict=True))
 
-        def change(term: Term) -> Term:
-            return Variable(short[term.name]) if isinstance(term, Variable) else term
+        def change(term: logic.Term) -> logic.Term:
+            return logic.Variable(short[term.name]) if isinstance(term, logic.Variable) else term
 
-        return map_clause(clause, change)
+        return traverse.map_clause(clause, change)
 
     # --- attempts ------------------------------------------------------------------------------
 
@@ -214,31 +193,31 @@ class ViewDraft:
 
     # --- terms ---------------------------------------------------------------------------------
 
-    def plain(self, term: Term) -> Term:
+    def plain(self, term: logic.Term) -> logic.Term:
         """Return a term as a parser would make it: without types, all variables resolved."""
-        return map_term(term, self._plain)
+        return traverse.map_term(term, self._plain)
 
-    def plain_items(self, items: Iterable[BodyItem]) -> tuple[BodyItem, ...]:
+    def plain_items(self, items: Iterable[logic.BodyItem]) -> tuple[logic.BodyItem, ...]:
         """Return the items of a body in the same way."""
-        return _fold_comparisons(map_body(tuple(items), self._plain))
+        return _fold_comparisons(traverse.map_body(tuple(items), self._plain))
 
-    def _plain(self, term: Term) -> Term:
+    def _plain(self, term: logic.Term) -> logic.Term:
         match term:
-            case Variable():
-                return Variable(self.resolve(term).name)
-            case Constant(value=int(value), type=Type(is_interval=True)):
-                return Functor("to_months", (Constant(value),))
-            case Constant(value=float(), type=Type(is_float32=True)):
-                return Functor("to_float32", (Constant(term.value),))
-            case Constant(value=tuple()):  # of which nothing else may say the elements
+            case logic.Variable():
+                return logic.Variable(self.resolve(term).name)
+            case logic.Constant(value=int(value), type=Type(is_interval=True)):
+                return logic.Functor("to_months", (logic.Constant(value),))
+            case logic.Constant(value=float(), type=Type(is_float32=True)):
+                return logic.Functor("to_float32", (logic.Constant(term.value),))
+            case logic.Constant(value=tuple()):  # of which nothing else may say the elements
                 return term
-            case Constant(value=value):
-                return Constant(value)
-            case Functor(name=name, arguments=arguments):
-                return fold_nulls(Functor(name, arguments))
-            case AggregateTerm(operator=operator, target=target, body=body):
-                return AggregateTerm(operator, target, _fold_comparisons(body))
-            case Wildcard():
+            case logic.Constant(value=value):
+                return logic.Constant(value)
+            case logic.Functor(name=name, arguments=arguments):
+                return fold_nulls(logic.Functor(name, arguments))
+            case logic.AggregateTerm(operator=operator, target=target, body=body):
+                return logic.AggregateTerm(operator, target, _fold_comparisons(body))
+            case logic.Wildcard():
                 return term
             case _:
                 assert_never(term)
@@ -264,7 +243,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 # --- tidying -------------------------------------------------------------------------------------
 
 
-def tidy(clause: Clause) -> Clause:
+def tidy(clause: logic.Clause) -> logic.Clause:
     """Return a clause with `_` for variables that occur once, and without repeated items."""
     body = clause.body
     outside: Counter[str] = Counter()
@@ -275,15 +254,17 @@ def tidy(clause: Clause) -> Clause:
         if changed == body:
             break
         body = changed
-    return replace(clause, body=body or (Truth(value=True),))
+    return replace(clause, body=body or (logic.Truth(value=True),))
 
 
-def _without_unused(body: tuple[BodyItem, ...], outside: Counter[str]) -> tuple[BodyItem, ...]:
+def _without_unused(
+    body: tuple[logic.BodyItem, ...], outside: Counter[str]
+) -> tuple[logic.BodyItem, ...]:
     """Return a conjunction without what neither it nor anything outside of it uses."""
     uses = [_item_uses(item) for item in body]
     total = sum(uses, outside)
     unused = {name for name, number in total.items() if number == 1}
-    found: list[BodyItem] = []
+    found: list[logic.BodyItem] = []
     for item, own in zip(body, uses, strict=True):
         cleaned = _clean(item, unused, total - own)
         if cleaned is not None and cleaned not in found:
@@ -291,9 +272,9 @@ def _without_unused(body: tuple[BodyItem, ...], outside: Counter[str]) -> tuple[
     return tuple(found)
 
 
-def _item_uses(item: BodyItem) -> Counter[str]:
+def _item_uses(item: logic.BodyItem) -> Counter[str]:
     """Return how often an item uses variables; alternatives count as one place."""
-    if not isinstance(item, Disjunction):
+    if not isinstance(item, logic.Disjunction):
         return Counter(_names(item))
     uses: Counter[str] = Counter()
     for alternative in item.alternatives:
@@ -301,47 +282,50 @@ def _item_uses(item: BodyItem) -> Counter[str]:
     return uses
 
 
-def _clean(item: BodyItem, unused: set[str], outside: Counter[str]) -> BodyItem | None:
+def _clean(item: logic.BodyItem, unused: set[str], outside: Counter[str]) -> logic.BodyItem | None:
     match item:
-        case Atom():
+        case logic.Atom():
             return _open(item, unused)
-        case Negation(atom=atom):
-            return Negation(_open(atom, unused))
-        case Comparison(operator="is", left=Variable(name=name)) if name in unused:
+        case logic.Negation(atom=atom):
+            return logic.Negation(_open(atom, unused))
+        case logic.Comparison(operator="is", left=logic.Variable(name=name)) if name in unused:
             return None
-        case Disjunction(alternatives=alternatives):
+        case logic.Disjunction(alternatives=alternatives):
             return cleaned_disjunction(
                 tuple(
-                    _without_unused(each, outside) or (Truth(value=True),) for each in alternatives
+                    _without_unused(each, outside) or (logic.Truth(value=True),)
+                    for each in alternatives
                 )
             )
         case _:
             return item
 
 
-def cleaned_disjunction(alternatives: tuple[tuple[BodyItem, ...], ...]) -> BodyItem:
+def cleaned_disjunction(alternatives: tuple[tuple[logic.BodyItem, ...], ...]) -> logic.BodyItem:
     """Return a disjunction without alternatives that are the same."""
-    return Disjunction(tuple(dict.fromkeys(alternatives)))
+    return logic.Disjunction(tuple(dict.fromkeys(alternatives)))
 
 
-def _open(atom: Atom, unused: set[str]) -> Atom:
+def _open(atom: logic.Atom, unused: set[str]) -> logic.Atom:
     arguments = tuple(
-        Wildcard() if isinstance(each, Variable) and each.name in unused else each
+        logic.Wildcard() if isinstance(each, logic.Variable) and each.name in unused else each
         for each in atom.arguments
     )
     return replace(atom, arguments=arguments)
 
 
-def _names(*parts: BodyItem | Term) -> Iterator[str]:
+def _names(*parts: logic.BodyItem | logic.Term) -> Iterator[str]:
     """Yield the names of variables in items and terms, aggregates too, with repetitions."""
     for part in parts:
-        if isinstance(part, Atom | Negation | Comparison | Disjunction | Truth):
-            yield from (each.name for each in all_variables_in((part,)))
+        if isinstance(
+            part, logic.Atom | logic.Negation | logic.Comparison | logic.Disjunction | logic.Truth
+        ):
+            yield from (each.name for each in traverse.all_variables_in((part,)))
         else:
-            yield from (each.name for each in all_variables(part))
+            yield from (each.name for each in traverse.all_variables(part))
 
 
-def names_of(*parts: BodyItem | Term) -> set[str]:
+def names_of(*parts: logic.BodyItem | logic.Term) -> set[str]:
     """Return the names of the variables in items and terms."""
     return set(_names(*parts))
 
@@ -349,10 +333,10 @@ def names_of(*parts: BodyItem | Term) -> set[str]:
 # --- null ----------------------------------------------------------------------------------------
 
 
-_NULL = Constant(None)
+_NULL = logic.Constant(None)
 
 
-def fold_nulls(functor: Functor) -> Term:
+def fold_nulls(functor: logic.Functor) -> logic.Term:
     """Return a term of the same value; the arguments are folded already.
 
     >>> fold_nulls(Functor("+", (Constant(1), Constant(None))))
@@ -365,10 +349,10 @@ def fold_nulls(functor: Functor) -> Term:
         return functor
     match functor.name, arguments:
         case "is_null", _:
-            return Constant(value=True)
+            return logic.Constant(value=True)
         case "same", (one, other):
-            return fold_nulls(Functor("is_null", (other if _is_null(one) else one,)))
-        case "if", (Constant(value=condition), then, otherwise):
+            return fold_nulls(logic.Functor("is_null", (other if _is_null(one) else one,)))
+        case "if", (logic.Constant(value=condition), then, otherwise):
             return then if condition is True else otherwise
         case "if", (_, then, otherwise):
             return _NULL if _is_null(then) and _is_null(otherwise) else functor
@@ -378,7 +362,7 @@ def fold_nulls(functor: Functor) -> Term:
             known = tuple(each for each in arguments if not _is_null(each))
             if len(known) < 2:
                 return known[0] if known else _NULL
-            return Functor(functor.name, known, functor.type)
+            return logic.Functor(functor.name, known, functor.type)
         case "try", _:
             return _NULL
         case _:
@@ -389,21 +373,21 @@ def fold_nulls(functor: Functor) -> Term:
             return _NULL if is_strict else functor
 
 
-def _fold_comparisons(items: Iterable[BodyItem]) -> tuple[BodyItem, ...]:
+def _fold_comparisons(items: Iterable[logic.BodyItem]) -> tuple[logic.BodyItem, ...]:
     """Return items with the truth of comparisons of nulls, whose types nothing says."""
 
-    def folded(item: BodyItem) -> BodyItem:
+    def folded(item: logic.BodyItem) -> logic.BodyItem:
         match item:
-            case Comparison(operator=operator, left=left, right=right):
+            case logic.Comparison(operator=operator, left=left, right=right):
                 is_untyped = _is_null(left) and _is_null(right)
-                return Truth(value=operator == "is") if is_untyped else item
-            case Disjunction(alternatives=alternatives):
-                return Disjunction(tuple(map(_fold_comparisons, alternatives)))
+                return logic.Truth(value=operator == "is") if is_untyped else item
+            case logic.Disjunction(alternatives=alternatives):
+                return logic.Disjunction(tuple(map(_fold_comparisons, alternatives)))
             case _:
                 return item
 
     return tuple(map(folded, items))
 
 
-def _is_null(term: Term) -> bool:
-    return isinstance(term, Constant) and term.value is None
+def _is_null(term: logic.Term) -> bool:
+    return isinstance(term, logic.Constant) and term.value is None

@@ -15,15 +15,7 @@ from corollary.core import logic
 from corollary.core.types import NUMBER, Type
 from corollary.data_class import dataclass
 from corollary.frontends.sql import query_tree as tree
-from corollary.frontends.sql.lowering.blocks import (
-    EachRow,
-    ResultColumn,
-    declare_result,
-    emit_block,
-    lowered,
-    output_keys,
-    sum_up,
-)
+from corollary.frontends.sql.lowering import blocks
 from corollary.frontends.sql.lowering.bodies import ONE, RuleBody
 from corollary.frontends.sql.lowering.context import LoweredQuery, OpenBranch, ViewLowering
 from corollary.frontends.sql.lowering.joins import is_inlinable
@@ -70,9 +62,11 @@ def _columns(
     ]
 
 
-def _row(lowering: ViewLowering, columns: Sequence[tuple[str, Type]]) -> list[ResultColumn]:
+def _row(lowering: ViewLowering, columns: Sequence[tuple[str, Type]]) -> list[blocks.ResultColumn]:
     draft = lowering.draft
-    return [ResultColumn(name, draft.variable(name, type_), type_) for name, type_ in columns]
+    return [
+        blocks.ResultColumn(name, draft.variable(name, type_), type_) for name, type_ in columns
+    ]
 
 
 def open_branch(
@@ -93,15 +87,15 @@ def open_branch(
     assert isinstance(query, tree.Select)
     lowering.open_select(query, inside)
     columns = [
-        ResultColumn(column.name, lowering.term(expression, inside), column.type)
+        blocks.ResultColumn(column.name, lowering.term(expression, inside), column.type)
         for column, expression in query.columns
     ]
-    keys = output_keys(inside, columns)
+    keys = blocks.output_keys(inside, columns)
     # Without a key, rows of the body may be equal: they are counted in a relation of their own.
     if body.is_set or keys or stays_open:
         return OpenBranch(query, inside, [each.term for each in columns], keys)
     with lowering.draft.placed(query.span):
-        part = emit_block(lowering, lowering.draft.relation("q"), inside, columns)
+        part = blocks.emit_block(lowering, lowering.draft.relation("q"), inside, columns)
     outside = body.empty_copy(is_set=False)
     return OpenBranch(query, outside, list(lowering.read(part, outside)), part.keys)
 
@@ -158,7 +152,7 @@ def _emit_union(
     typed = _row(lowering, columns)
     is_set = body.is_set or union.keys is not None
     if is_set:
-        name = declare_result(draft, relation, outer, typed)
+        name = blocks.declare_result(draft, relation, outer, typed)
     else:
         name = draft.relation("each", is_numbered=False, of=relation)
         types = [(variable.name, variable.type or NUMBER) for variable in outer]
@@ -173,9 +167,9 @@ def _emit_union(
         row = [*outer, *part.row, *hidden]
         draft.add(name, row, part.body.closed_items(), part.query.span)
     if is_set:
-        return lowered(name, outer, typed, union.keys or [frozenset(range(len(columns)))])
-    rows = EachRow(name, outer, len(columns), 1, union.has_count)
-    return sum_up(draft, relation, rows, outer, typed)
+        return blocks.lowered(name, outer, typed, union.keys or [frozenset(range(len(columns)))])
+    rows = blocks.EachRow(name, outer, len(columns), 1, union.has_count)
+    return blocks.sum_up(draft, relation, rows, outer, typed)
 
 
 def _different_constants(branches: Sequence[tree.Query]) -> int | None:
@@ -230,14 +224,14 @@ def _define_difference(
     if not is_bag:
         match = right.atom(tuple(row))
         inside.items.append(match if is_intersection else logic.Negation(match))
-        name = declare_result(draft, relation, outer, typed)
+        name = blocks.declare_result(draft, relation, outer, typed)
         draft.add(name, head, inside.closed_items())
         keys = (*left.keys, *(right.keys if is_intersection else ()))
         # The left side may have a row more than once, and the right side decides that it is one.
         if left.is_bag and is_intersection:
             keys = right.keys
         found = tuple(dict.fromkeys(keys)) or (frozenset(range(len(columns))),)
-        return lowered(name, outer, typed, found)
+        return blocks.lowered(name, outer, typed, found)
     assert count is not None
     other: logic.Variable | logic.Constant = ONE
     if right.is_bag:
@@ -265,9 +259,9 @@ def _define_difference(
             )
         ]
     inside.items += items
-    name = declare_result(draft, relation, outer, typed, has_count=True)
+    name = blocks.declare_result(draft, relation, outer, typed, has_count=True)
     draft.add(name, [*head, result], inside.closed_items())
-    return lowered(name, outer, typed, (), is_bag=True)
+    return blocks.lowered(name, outer, typed, (), is_bag=True)
 
 
 # --- VALUES --------------------------------------------------------------------------------------
@@ -314,7 +308,7 @@ def define_rows(
     inside = body.empty_copy(is_set=body.is_set)
     terms = [each.term for each in typed] + [draft.variable(*each) for each in counts]
     inside.items.append(logic.Atom(given, tuple(terms)))
-    name = declare_result(draft, relation, outer, typed, has_count=has_count)
+    name = blocks.declare_result(draft, relation, outer, typed, has_count=has_count)
     draft.add(name, [*outer, *terms], inside.closed_items())
     keys = [] if has_count else [frozenset(range(len(columns)))]
-    return lowered(name, outer, typed, keys, is_bag=has_count)
+    return blocks.lowered(name, outer, typed, keys, is_bag=has_count)

@@ -10,22 +10,9 @@ order of a window leaves equal. Where it leaves none, those that nothing needs a
 from collections.abc import Sequence
 from dataclasses import replace
 
-from corollary.core import logic
+from corollary.core import logic, windows
 from corollary.core.functors.holistic import HOLISTIC
 from corollary.core.types import NUMBER, Type
-from corollary.core.windows import (
-    FRAMED_AGGREGATES,
-    FRAMED_VALUES,
-    NEIGHBOURS,
-    ORDERED_AGGREGATES,
-    RANKS,
-    RUNNING,
-    WHOLE,
-    WINDOW,
-    WindowExpression,
-    print_window,
-    tells_peers_apart,
-)
 from corollary.data_class import dataclass
 from corollary.frontends.sql import query_tree as tree
 from corollary.frontends.sql.lowering.bodies import NULL, RuleBody
@@ -82,7 +69,7 @@ def _bounds(call: tree.WindowCall) -> tuple[tree.Expression | None, tree.Express
 
 def _column_arguments(call: tree.WindowCall) -> tuple[tree.Expression, ...]:
     """Return the arguments that are values of rows; distances are numbers."""
-    if call.name not in (*NEIGHBOURS, *FRAMED_VALUES):
+    if call.name not in (*windows.NEIGHBOURS, *windows.FRAMED_VALUES):
         return call.arguments
     value, *rest = call.arguments
     return (value, *(each for each in rest[1:] if not _is_null(each)))
@@ -105,9 +92,9 @@ class WindowedRows:
     def value(self, call: _Call) -> logic.Term:
         """Return the value of a window function in each row."""
         name, type_ = call.call.name, call.call.type
-        if name in RANKS:
+        if name in windows.RANKS:
             return self._add(call, logic.WindowFunction(name), NUMBER)
-        if name in NEIGHBOURS:
+        if name in windows.NEIGHBOURS:
             distance = tree.constant_of(call.call.arguments[1])
             assert isinstance(distance, int), "the binder asks for a literal"
             name, distance = _forward(name, distance)
@@ -116,7 +103,7 @@ class WindowedRows:
             function = logic.WindowFunction(name, columns, None, distance, ignores_nulls)
             return self._add(call, function, type_)
         frame = _frame(call.call)
-        if name in FRAMED_VALUES:
+        if name in windows.FRAMED_VALUES:
             distance = tree.constant_of(call.call.arguments[1]) if name == "nth_value" else 1
             assert isinstance(distance, int), "the binder asks for a literal"
             function = logic.WindowFunction(name, (0,), frame, distance, call.call.ignores_nulls)
@@ -184,12 +171,12 @@ class WindowedRows:
         if frame is not None and limits:
             first, last = (None if each is None else place(each) for each in bounds)
             frame = replace(frame, first=first, last=last)
-        window = WindowExpression(
+        window = windows.WindowExpression(
             replace(function, arguments=tuple(map(place, arguments)), frame=frame),
             tuple(map(place, (*outer, *partition))),
             tuple(logic.OrderColumn(place(each), *how) for each, *how in order),
         )
-        key = print_window(window), given
+        key = windows.print_window(window), given
         if key not in self._functions:
             self._functions[key] = self.draft.variable(function.name, type_)
         return self._functions[key]
@@ -197,15 +184,15 @@ class WindowedRows:
     def has_ties(self, call: _Call) -> bool:
         """Whether rows that are equal in partition and order may differ in their values."""
         function = logic.WindowFunction(call.call.name, (), self._framed(call.call))
-        is_ordered = bool(call.order) or call.call.name not in ORDERED_AGGREGATES
-        if not (is_ordered and tells_peers_apart(function)):
+        is_ordered = bool(call.order) or call.call.name not in windows.ORDERED_AGGREGATES
+        if not (is_ordered and windows.tells_peers_apart(function)):
             return False
         names = {each.name for each in (*call.partition, *call.order, *self.body.outer)}
         witnesses = {each.name for each in self.body.witnesses}
         return bool(self.body.counts) or not self.body.known.determines(names, witnesses)
 
     def _framed(self, call: tree.WindowCall) -> logic.RowFrame | None:
-        is_framed = call.name in (*FRAMED_AGGREGATES, *FRAMED_VALUES, "avg")
+        is_framed = call.name in (*windows.FRAMED_AGGREGATES, *windows.FRAMED_VALUES, "avg")
         return _frame(call) if is_framed else None
 
     # --- rules -----------------------------------------------------------------------------------
@@ -233,7 +220,9 @@ class WindowedRows:
         ]
         draft.declare(name, [*types, *draft.columns_of(values)])
         equations = [
-            logic.Comparison("is", value, logic.Functor(WINDOW, (logic.Constant(text), *given)))
+            logic.Comparison(
+                "is", value, logic.Functor(windows.WINDOW, (logic.Constant(text), *given))
+            )
             for (text, given), value in self._functions.items()
         ]
         draft.add(name, [*variables, *values], [row, *equations], is_whole=True)
@@ -285,11 +274,11 @@ def _forward(name: str, distance: int) -> tuple[str, int]:
 def _frame(call: tree.WindowCall) -> logic.RowFrame:
     frame: tree.WindowFrame | None = call.frame
     if not call.order:
-        return WHOLE
+        return windows.WHOLE
     if frame is None:
-        return RUNNING
+        return windows.RUNNING
     start = None if frame.start is tree.FrameBound.UNBOUNDED else frame.start_offset
     end = None if frame.end is tree.FrameBound.UNBOUNDED else frame.end_offset
     if start is None and end is None:
-        return WHOLE
+        return windows.WHOLE
     return logic.RowFrame(frame.is_rows, start, end)

@@ -8,15 +8,7 @@ from corollary.analysis.phrases import one_of
 from corollary.core.types import is_wider
 from corollary.errors import InputError
 from corollary.frontends.sql.parse import split_statements
-from corollary.frontends.sql.statements import nodes
-from corollary.frontends.sql.statements.table_parser import (
-    read_column,
-    read_declared_type,
-    read_default,
-    read_properties,
-    read_relation_name,
-    read_table_constraint,
-)
+from corollary.frontends.sql.statements import nodes, table_parser
 from corollary.frontends.sql.statements.table_text import quoted
 from corollary.frontends.sql.statements.tables import find_column
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor
@@ -32,7 +24,7 @@ def read_alter_table(cursor: TokenCursor) -> nodes.AlterTable:
         InputError: it is not as Spark writes it, or does what has no meaning here.
     """
     cursor.expect("ALTER", "TABLE")
-    plain = nodes.AlterTable(read_relation_name(cursor), cursor.span_from(0))
+    plain = nodes.AlterTable(table_parser.read_relation_name(cursor), cursor.span_from(0))
     found = _read_change(cursor, plain)
     cursor.finish()
     return replace(found, span=cursor.span_from(0))
@@ -40,13 +32,13 @@ def read_alter_table(cursor: TokenCursor) -> nodes.AlterTable:
 
 def _read_change(cursor: TokenCursor, plain: nodes.AlterTable) -> nodes.AlterTable:
     if cursor.accept("RENAME", "TO"):
-        return replace(plain, new_name=read_relation_name(cursor))
+        return replace(plain, new_name=table_parser.read_relation_name(cursor))
     if cursor.accept("RENAME", "COLUMN"):
         old = cursor.name("a column")
         cursor.expect("TO")
         return replace(plain, renamed=((old, cursor.name("a name")),))
     if cursor.accept("SET", "TBLPROPERTIES"):
-        given = read_properties(cursor)
+        given = table_parser.read_properties(cursor)
         return replace(plain, properties=tuple((each.name, each) for each in given))
     if cursor.accept("UNSET", "TBLPROPERTIES"):
         _ = cursor.accept("IF", "EXISTS")
@@ -81,12 +73,12 @@ def _list(cursor: TokenCursor, read: Callable[[], _Item]) -> list[_Item]:
 def _read_addition(cursor: TokenCursor, plain: nodes.AlterTable) -> nodes.AlterTable:
     constraints: list[nodes.Constraint] = []
     if not (cursor.accept("COLUMN") or cursor.accept("COLUMNS")):
-        if not read_table_constraint(cursor, constraints):
+        if not table_parser.read_table_constraint(cursor, constraints):
             cursor.fail("`COLUMN`, `COLUMNS` or a constraint")
         return replace(plain, constraints=tuple(constraints))
 
     def column() -> tuple[nodes.TableColumn, nodes.ColumnPlace | None]:
-        return read_column(cursor, constraints), _read_place(cursor)
+        return table_parser.read_column(cursor, constraints), _read_place(cursor)
 
     is_bracketed = cursor.accept("(")
     added = _list(cursor, column)
@@ -129,7 +121,7 @@ def _read_column_change(cursor: TokenCursor) -> nodes.ColumnChange:
     if cursor.accept("DROP", "NOT", "NULL"):
         return replace(plain, is_nullable=True)
     if cursor.accept("SET", "DEFAULT"):
-        return replace(plain, default=read_default(cursor))
+        return replace(plain, default=table_parser.read_default(cursor))
     if cursor.accept("DROP", "DEFAULT"):
         return replace(plain, default=nodes.Default(None, ""))
     if cursor.accept("COMMENT"):
@@ -139,7 +131,7 @@ def _read_column_change(cursor: TokenCursor) -> nodes.ColumnChange:
         return replace(plain, place=place)
     if not cursor.accept("TYPE"):
         cursor.fail("`TYPE`, `SET NOT NULL`, `SET DEFAULT`, `DROP`, `COMMENT`, `FIRST` or `AFTER`")
-    return replace(plain, type=read_declared_type(cursor))
+    return replace(plain, type=table_parser.read_declared_type(cursor))
 
 
 # --- what it makes of a table --------------------------------------------------------------------

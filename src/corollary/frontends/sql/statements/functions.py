@@ -11,14 +11,7 @@ from sqlglot import exp
 
 from corollary.core.program import Program, sql_texts
 from corollary.errors import InputError
-from corollary.frontends.sql.parse import (
-    CAST,
-    parse_type,
-    rewrite_tree,
-    span_of,
-    split_statements,
-    without_places,
-)
+from corollary.frontends.sql import parse
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.source import SourceFile
@@ -52,14 +45,14 @@ def inline_functions(
     for _ in range(CALLS_MAX_DEPTH):
         if not calls:
             return tree
-        tree = rewrite_tree(tree.copy(), partial(_inlined, functions=functions, file=file))
+        tree = parse.rewrite_tree(tree.copy(), partial(_inlined, functions=functions, file=file))
         calls = _calls(tree, functions)
     if not calls:
         return tree
     raise InputError.of(
         "C1306",
         f"`{calls[0].name}` calls itself, or is nested more than {CALLS_MAX_DEPTH} levels deep.",
-        span_of(calls[0], file),
+        parse.span_of(calls[0], file),
         "write a recursion as a view",
     )
 
@@ -84,16 +77,16 @@ def _inlined(
     given |= {name: each.expression for name, each in zip(names, named, strict=True)}
     for name, each in known.items():
         if name not in given and each.default is not None and each.default.value is not None:
-            given[name] = without_places(each.default.value)
+            given[name] = parse.without_places(each.default.value)
     if has_wrong or given.keys() != known.keys():
         listed = ", ".join(f"{each.name.text} {each.type.written}" for each in known.values())
         raise InputError.of(
             "C1306",
             f"`{node.name}` does not take these arguments.",
-            span_of(node, file),
+            parse.span_of(node, file),
             f"it is `{function.name.text}({listed})`",
         )
-    body = without_places(function.body)
+    body = parse.without_places(function.body)
     values = {name: _cast(given[name].copy(), each.type.written) for name, each in known.items()}
 
     def replaced(part: exp.Expr) -> exp.Expr:
@@ -102,21 +95,21 @@ def _inlined(
         is_own = not part.table or part.table.lower() == function.name.text.lower()
         return values[part.name.lower()].copy() if is_own else part
 
-    made = _cast(rewrite_tree(body, replaced), function.returns.written)
+    made = _cast(parse.rewrite_tree(body, replaced), function.returns.written)
     made.meta.update(node.meta)
     return made
 
 
 def _cast(value: exp.Expr, written: str) -> exp.Expr:
     made = exp.Cast(this=value, to=_type(written))
-    made.meta[CAST] = True
+    made.meta[parse.CAST] = True
     return made
 
 
 def _type(written: str) -> exp.Expr:
     file = SourceFile("type", written)
-    (tokens,) = split_statements(file)
-    return without_places(parse_type(tokens, file))
+    (tokens,) = parse.split_statements(file)
+    return parse.without_places(parse.parse_type(tokens, file))
 
 
 def check_function(function: nodes.CreateFunction) -> exp.Expr:

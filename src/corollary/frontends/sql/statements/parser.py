@@ -18,22 +18,9 @@ from corollary.core.table_options import (
     expected_value,
 )
 from corollary.errors import Diagnostic, InputError
-from corollary.frontends.sql.parse import (
-    parse_condition,
-    parse_query,
-    span_between,
-    span_of,
-    split_statements,
-)
-from corollary.frontends.sql.statements import nodes
+from corollary.frontends.sql import parse
+from corollary.frontends.sql.statements import nodes, table_parser
 from corollary.frontends.sql.statements.alter_table import read_alter_table
-from corollary.frontends.sql.statements.table_parser import (
-    read_column,
-    read_declared_type,
-    read_options,
-    read_relation_name,
-    read_table,
-)
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 from corollary.source import SourceFile, Span
 
@@ -99,7 +86,7 @@ def parse_statements(file: SourceFile) -> list[nodes.Statement]:
     """
     found: list[nodes.Statement] = []
     findings: list[Diagnostic] = []
-    for tokens in split_statements(file):
+    for tokens in parse.split_statements(file):
         try:
             found.append(parse_statement(tokens, file))
         except InputError as error:
@@ -120,11 +107,13 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     if word == "WITH" and (start := _write_after_with(cursor)):
         return _insert(TokenCursor(tokens[start:], file), tokens[:start])
     if word in QUESTION_WORDS:
-        return nodes.QueryStatement(parse_query(tokens, file), _whole(cursor))
+        return nodes.QueryStatement(parse.parse_query(tokens, file), _whole(cursor))
     match word:
         case "TABLE":
             cursor.expect("TABLE")
-            every = exp.select("*").from_(exp.table_(read_relation_name(cursor).text, quoted=True))
+            every = exp.select("*").from_(
+                exp.table_(table_parser.read_relation_name(cursor).text, quoted=True)
+            )
             cursor.finish()
             return nodes.QueryStatement(every, _whole(cursor))
         case "CREATE":
@@ -177,7 +166,7 @@ def _write_after_with(cursor: TokenCursor) -> int:
 
 
 def _whole(cursor: TokenCursor) -> Span:
-    return span_between(cursor.file, cursor.tokens[0].start, cursor.tokens[-1].end + 1)
+    return parse.span_between(cursor.file, cursor.tokens[0].start, cursor.tokens[-1].end + 1)
 
 
 def _boundary(cursor: TokenCursor) -> nodes.TransactionBoundary:
@@ -213,13 +202,13 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
         cursor.fail("`VIEW`")
     cursor.position += 1
     if_not_exists = cursor.accept("IF", "NOT", "EXISTS")
-    name = read_relation_name(cursor)
+    name = table_parser.read_relation_name(cursor)
     text = text_of(cursor.tokens, cursor.file)
     match kind:
         case "TABLE" if cursor.accept("LIKE"):
             like = (
                 exp.select("*")
-                .from_(exp.table_(read_relation_name(cursor).text, quoted=True))
+                .from_(exp.table_(table_parser.read_relation_name(cursor).text, quoted=True))
                 .where("false")
             )
             cursor.finish()
@@ -228,7 +217,7 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             return nodes.CreateTableAs(name, _query(cursor), if_not_exists, _whole(cursor))
         case "TABLE":
             return replace(
-                read_table(cursor, name),
+                table_parser.read_table(cursor, name),
                 if_not_exists=if_not_exists,
                 text=text,
                 span=_whole(cursor),
@@ -243,12 +232,12 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             )  # fmt: skip
         case "ASSERTION":
             cursor.expect("CHECK")
-            condition = parse_condition(cursor.bracketed(), cursor.file)
+            condition = parse.parse_condition(cursor.bracketed(), cursor.file)
             cursor.finish()
             return nodes.CreateAssertion(name, condition, text, _whole(cursor))
         case "ALERT":
             message = cursor.string("the message") if cursor.accept("MESSAGE") else None
-            options = read_options(cursor) if cursor.accept("OPTIONS") else ()
+            options = table_parser.read_options(cursor) if cursor.accept("OPTIONS") else ()
             return nodes.CreateAlert(name, message, options, _query(cursor), text, _whole(cursor))
         case "FUNCTION":
             return replace(
@@ -270,7 +259,7 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
             cursor.string("a comment")
             continue
         if cursor.accept("TBLPROPERTIES"):
-            given = read_options(cursor)
+            given = table_parser.read_options(cursor)
         elif (
             (is_policy := cursor.accept("REFRESH", "POLICY"))
             or cursor.accept("TARGET", "LAG")
@@ -312,7 +301,7 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
 
 def _alter_view(cursor: TokenCursor) -> nodes.AlterView:
     cursor.expect("ALTER", "VIEW")
-    name = read_relation_name(cursor)
+    name = table_parser.read_relation_name(cursor)
     if not cursor.is_next("AS"):
         cursor.fail("`AS` and a query: nothing else of a view can be altered")
     text = text_of(cursor.tokens[cursor.position :], cursor.file)
@@ -325,7 +314,7 @@ def _comment(cursor: TokenCursor) -> nodes.AlterTable:
     cursor.expect("COMMENT", "ON")
     if not cursor.accept("TABLE"):
         cursor.fail("`TABLE`: what else there is keeps the comments of its statement")
-    name = read_relation_name(cursor)
+    name = table_parser.read_relation_name(cursor)
     cursor.expect("IS")
     comment = "" if cursor.accept("NULL") else cursor.string("a comment")
     cursor.finish()
@@ -351,7 +340,7 @@ def _query(cursor: TokenCursor) -> exp.Expr:
     cursor.expect("AS")
     if cursor.word() not in QUESTION_WORDS:
         cursor.fail("a query")
-    return parse_query(cursor.rest(), cursor.file)
+    return parse.parse_query(cursor.rest(), cursor.file)
 
 
 def _function(cursor: TokenCursor, name: SqlName) -> nodes.CreateFunction:
@@ -359,7 +348,7 @@ def _function(cursor: TokenCursor, name: SqlName) -> nodes.CreateFunction:
     parameters: list[nodes.TableColumn] = []
     cursor.expect("(")
     while not cursor.is_next(")"):
-        parameters.append(read_column(cursor, []))
+        parameters.append(table_parser.read_column(cursor, []))
         if not cursor.accept(","):
             break
     cursor.expect(")")
@@ -371,7 +360,7 @@ def _function(cursor: TokenCursor, name: SqlName) -> nodes.CreateFunction:
             cursor.span,
             "write a view, and a condition where it is read",
         )
-    returns = read_declared_type(cursor)
+    returns = table_parser.read_declared_type(cursor)
     while not (cursor.has_ended() or cursor.is_next("RETURN")):
         if cursor.accept("COMMENT"):
             cursor.string("a comment")
@@ -379,7 +368,7 @@ def _function(cursor: TokenCursor, name: SqlName) -> nodes.CreateFunction:
             cursor.fail("`RETURN` and an expression")
     cursor.expect("RETURN")
     span = cursor.span
-    body = parse_condition(cursor.rest(), cursor.file)
+    body = parse.parse_condition(cursor.rest(), cursor.file)
     if body.find(exp.Query, exp.AggFunc, exp.Window):
         message = "The body of a function is an expression of its parameters."
         cure = "write a view, which others can read, for what reads tables or several rows"
@@ -413,7 +402,7 @@ def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigg
     cursor.position += 1
     event = nodes.TriggerEvent(word)
     cursor.expect("ON")
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     old = new = None
     if cursor.accept("REFERENCING"):
         while cursor.is_next("OLD") or cursor.is_next("NEW"):
@@ -433,7 +422,7 @@ def _trigger(cursor: TokenCursor, name: SqlName, text: str) -> nodes.CreateTrigg
     cursor.expect("FOR", "EACH", "STATEMENT")
     condition = None
     if cursor.accept("WHEN"):
-        condition = parse_condition(cursor.bracketed(), cursor.file)
+        condition = parse.parse_condition(cursor.bracketed(), cursor.file)
     action_cursor = TokenCursor(cursor.rest(), cursor.file)
     action: nodes.Insert | nodes.Delete
     match action_cursor.word():
@@ -462,7 +451,7 @@ def _drop(cursor: TokenCursor) -> nodes.Drop:
         cursor.fail("`TABLE`, `VIEW`, `ASSERTION`, `ALERT`, `TRIGGER` or `FUNCTION`")
     cursor.position += 1
     if_exists = cursor.accept("IF", "EXISTS")
-    name = read_relation_name(cursor)
+    name = table_parser.read_relation_name(cursor)
     cascades = cursor.accept("CASCADE")
     _ = cursor.accept("RESTRICT")
     cursor.finish()
@@ -479,7 +468,7 @@ def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
     if not is_overwriting:
         cursor.expect("INTO")
     _ = cursor.accept("TABLE")
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     alias = cursor.name("another name of the table").text if cursor.accept("AS") else table.text
     columns: tuple[SqlName, ...] = ()
     by_name = cursor.accept("BY", "NAME")
@@ -490,7 +479,7 @@ def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
     if tables and cursor.is_next("WITH"):
         cursor.fail("a query without a `WITH` of its own")
     span, end = cursor.span, _clauses_after(cursor)
-    query = parse_query([*tables, *cursor.tokens[cursor.position : end]], cursor.file)
+    query = parse.parse_query([*tables, *cursor.tokens[cursor.position : end]], cursor.file)
     if by_name:
         names = query.named_selects if isinstance(query, exp.Query) else []
         if not names or "" in names or "*" in names:
@@ -503,7 +492,7 @@ def _insert(cursor: TokenCursor, tables: Sequence[Token] = ()) -> nodes.Insert:
     if is_overwriting:
         cursor.position = end
         cursor.finish()
-    whole = parse_query(cursor.tokens, cursor.file)
+    whole = parse.parse_query(cursor.tokens, cursor.file)
     return replace(found, conflict=_conflict(cursor, whole, alias), returning=_returning(whole))
 
 
@@ -524,7 +513,7 @@ def _conflict(cursor: TokenCursor, whole: exp.Expr, alias: str) -> nodes.OnConfl
     found = whole.args.get("conflict")
     if found is None:
         return None
-    span = span_of(whole.this, cursor.file)
+    span = parse.span_of(whole.this, cursor.file)
     if found.args.get("constraint") or found.args.get("index_predicate"):
         message = "ON CONFLICT names the columns of a key."
         raise InputError.of("C1363", message, span, "write `ON CONFLICT (column, …)`")
@@ -533,7 +522,7 @@ def _conflict(cursor: TokenCursor, whole: exp.Expr, alias: str) -> nodes.OnConfl
     where = found.args.get("where")
     return nodes.OnConflict(
         alias,
-        tuple(SqlName(each.name, span_of(each, cursor.file)) for each in keys),
+        tuple(SqlName(each.name, parse.span_of(each, cursor.file)) for each in keys),
         tuple(found.expressions),
         None if where is None else where.this,
         span,
@@ -549,19 +538,21 @@ def _delete(cursor: TokenCursor) -> nodes.Delete:
     cursor.expect("DELETE")
     cursor.expect("FROM")
     end = _clauses_after(cursor)
-    whole = parse_query(cursor.tokens, cursor.file) if end < len(cursor.tokens) else exp.Delete()
+    whole = (
+        parse.parse_query(cursor.tokens, cursor.file) if end < len(cursor.tokens) else exp.Delete()
+    )
     cursor.tokens = cursor.tokens[:end]
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     alias = _alias(cursor, table, "WHERE")
     condition = _where(cursor)
     return nodes.Delete(table, alias, condition, _whole(cursor), returning=_returning(whole))
 
 
 def _merge(cursor: TokenCursor) -> nodes.Merge:
-    tree = parse_query(cursor.tokens, cursor.file)
+    tree = parse.parse_query(cursor.tokens, cursor.file)
     cursor.expect("MERGE")
     cursor.expect("INTO")
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     alias = _alias(cursor, table, "USING")
     cursor.expect("USING")
     known = ("this", "using", "on", "whens")
@@ -576,7 +567,7 @@ def _truncate(cursor: TokenCursor) -> nodes.Delete:
     """Return TRUNCATE TABLE, which is a DELETE of all rows."""
     cursor.expect("TRUNCATE")
     cursor.expect("TABLE")
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     cursor.finish()
     return nodes.Delete(table, table.text, None, _whole(cursor))
 
@@ -592,15 +583,15 @@ def _where(cursor: TokenCursor) -> exp.Expr | None:
     if cursor.accept("WHERE"):
         if cursor.has_ended():
             cursor.fail("a condition")
-        condition = parse_condition(cursor.rest(), cursor.file)
+        condition = parse.parse_condition(cursor.rest(), cursor.file)
     cursor.finish()
     return condition
 
 
 def _update(cursor: TokenCursor) -> nodes.UpdateStatement:
-    whole = parse_query(cursor.tokens, cursor.file)
+    whole = parse.parse_query(cursor.tokens, cursor.file)
     cursor.expect("UPDATE")
-    table = read_relation_name(cursor)
+    table = table_parser.read_relation_name(cursor)
     alias = _alias(cursor, table, "SET")
     cursor.expect("SET")
     if not isinstance(whole, exp.Update) or whole.args.get("from_") is not None:
@@ -610,7 +601,7 @@ def _update(cursor: TokenCursor) -> nodes.UpdateStatement:
         column = each.this if isinstance(each, exp.EQ) else None
         if not isinstance(column, exp.Column):
             cursor.fail("an assignment such as `column = value`")
-        place = span_of(column, cursor.file)
+        place = parse.span_of(column, cursor.file)
         assignments.append((SqlName(column.name, place), each.expression))
     if not assignments:
         cursor.fail("an assignment such as `column = value`")
@@ -668,7 +659,7 @@ def _show(cursor: TokenCursor) -> nodes.Show:
         _ = cursor.accept("TABLE")
         is_extended = cursor.accept("EXTENDED") or cursor.accept("FORMATTED")
         shown = nodes.Shown.DETAILS if is_extended else nodes.Shown.DESCRIPTION
-    relation, pattern = read_relation_name(cursor), "*"
+    relation, pattern = table_parser.read_relation_name(cursor), "*"
     if shown is nodes.Shown.PROPERTIES and cursor.accept("("):
         pattern = cursor.string("the name of a property")
         cursor.expect(")")

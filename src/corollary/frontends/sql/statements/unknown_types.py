@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from corollary.core.types import SYMBOL, Type, decimal
 from corollary.errors import InputError
+from corollary.frontends.sql import parse
 from corollary.frontends.sql.binder.bind import bind_tree, binding_session
 from corollary.frontends.sql.binder.expressions import ExpressionBinder, row_parts
 from corollary.frontends.sql.binder.scopes import Scope
@@ -21,14 +22,6 @@ from corollary.frontends.sql.binder.values.common_types import is_untyped
 from corollary.frontends.sql.binder.values.conversions import convert
 from corollary.frontends.sql.binder.widening import finished
 from corollary.frontends.sql.catalog import SqlCatalog
-from corollary.frontends.sql.parse import (
-    FIRST,
-    STEPS_MIN,
-    offsets_of,
-    parse_query,
-    rewrite_tree,
-    split_statements,
-)
 from corollary.frontends.sql.statements.writes import EXCLUDED, spark_type
 from corollary.source import SourceFile
 
@@ -55,9 +48,12 @@ def type_statement(
         InputError: it is not SQL.
     """
     file = SourceFile("statement.sql", text)
-    (tokens,) = split_statements(file)
-    tree = parse_query(tokens, file)
-    unknown, steps_max = UnknownTypes(dict(declared)), STEPS_MIN + STEPS_PER_TOKEN * len(tokens)
+    (tokens,) = parse.split_statements(file)
+    tree = parse.parse_query(tokens, file)
+    unknown, steps_max = (
+        UnknownTypes(dict(declared)),
+        parse.STEPS_MIN + STEPS_PER_TOKEN * len(tokens),
+    )
     session = binding_session(file, catalog, {}, unknown=unknown, steps_max=steps_max)
     with suppress(InputError, RecursionError):
         _bind(tree, session)
@@ -147,14 +143,14 @@ def _with_types(tree: exp.Expr, unknown: UnknownTypes) -> exp.Expr:
 
     def typed(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Div):
-            begin = offsets_of(node.expression)
+            begin = parse.offsets_of(node.expression)
             if begin is not None and begin[0] in unknown.divisions:
                 return exp.IntDiv(this=node.this, expression=node.expression)
         elif isinstance(node, exp.Literal) and node.is_string:
-            type_ = unknown.texts.get(node.meta.get(FIRST, -1))
+            type_ = unknown.texts.get(node.meta.get(parse.FIRST, -1))
             if type_ is not None and not type_.is_symbol and not isinstance(node.parent, exp.Cast):
                 wanted = NUMERIC if type_.is_decimal else type_
                 return exp.Cast(this=node.copy(), to=cast_type(wanted).copy())
         return node
 
-    return rewrite_tree(tree, typed)
+    return parse.rewrite_tree(tree, typed)

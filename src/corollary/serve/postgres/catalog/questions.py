@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.parse import rewrite_tree
+from corollary.serve.postgres import translation
 from corollary.serve.postgres.catalog.functions import (
     EMPTY_TABLES,
     INFORMATION,
@@ -26,12 +27,6 @@ from corollary.serve.postgres.catalog.functions import (
 from corollary.serve.postgres.messages import TEXT_FORMAT
 from corollary.serve.postgres.parameters import ParameterValue, decode_parameter
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.translation import (
-    is_clock,
-    name_columns,
-    parameter_number,
-    timestamp_literal,
-)
 from corollary.serve.postgres.wire_types import TEXT
 
 _FILE_FUNCTIONS = (exp.ReadCSV, exp.ReadParquet)
@@ -78,7 +73,7 @@ def catalog_sql(tree: exp.Expr, values: Sequence[ParameterValue], session: Sessi
     tree = tree.copy()
     if not isinstance(tree, exp.Query | exp.Values):
         raise not_supported("Only queries can read the catalog.")
-    name_columns(tree)
+    translation.name_columns(tree)
     rewriting = _CatalogRewriting(values, session)
     tree = rewrite_tree(tree, rewriting.replaced)
     rewriting.check_functions(tree)
@@ -100,7 +95,7 @@ class _CatalogRewriting:
             case exp.Table():
                 return _table(node)
             case exp.Placeholder():
-                return self._constant(parameter_number(node))
+                return self._constant(translation.parameter_number(node))
             case exp.Collate() | exp.AtTimeZone():
                 return cast("exp.Expr", node.this)
             case exp.Operator():
@@ -115,8 +110,8 @@ class _CatalogRewriting:
                 node.set("db", None)
                 node.set("catalog", None)
                 return node
-            case _ if is_clock(node):
-                return timestamp_literal(self.now)
+            case _ if translation.is_clock(node):
+                return translation.timestamp_literal(self.now)
             case _:
                 return self._session_value(node)
 
