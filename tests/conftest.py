@@ -213,6 +213,13 @@ class Scheduling(LoadGroupScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return next((each for each in GROUPS if each in nodeid), nodeid.partition("::")[0])
 
+    def _assign_work_unit(self, node: Any) -> None:
+        """Hand groups out first: a session or a server that is started last keeps one worker."""
+        for group in reversed(GROUPS):
+            if group in self.workqueue:
+                self.workqueue.move_to_end(group, last=False)
+        super()._assign_work_unit(node)
+
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forget a test that is done: xdist counts all that it knows of after every test."""
         nodeid = self.registered_collections[node][item_index]
