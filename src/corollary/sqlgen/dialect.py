@@ -99,6 +99,7 @@ class SqlDialect:
         totals: the running totals of a column by its kind.
         calls_udf: whether queries may call functions of our own (`udfs_in.py`), for what has
             no form.
+        layers_max: of how many SELECTs within SELECTs a query may be.
         write: makes the text of a tree, if not sqlglot's generator.
     """
 
@@ -116,6 +117,7 @@ class SqlDialect:
     aggregates: Mapping[tuple[str, Kind], AggregateForm]
     totals: Mapping[Kind, TotalForm] = field(default_factory=dict)
     calls_udf: bool = False
+    layers_max: int | None = None
     write: Callable[[Node], str] | None = None
 
     def text(self, query: Node) -> str:

@@ -129,7 +129,7 @@ class _Compiler:
         self._bound: set[str] = set()
         self._nullable: set[str] = set()
         self._inputs = InputColumns()
-        self._count = 0
+        self._count = self._layers = 0
         self._inner: dict[str, bool] = {}  # values of inner functors, and whether they may be null
         self._value_types: dict[str, Type] = {}  # what variables can be at most
         self._null_faults: set[str] = set()  # those of them that are missing where they are null
@@ -485,6 +485,9 @@ class _Compiler:
         mark: Node | None = None,
     ) -> QueryFrame:
         """Return a frame of what is needed, with further columns; all of them get new names."""
+        self._layers += 1
+        if self._dialect.layers_max is not None and self._layers > self._dialect.layers_max:
+            raise NotExactError("it would be a query of too many layers")
         kept = {
             key: nodes.column(name, FRAME) for key, name in frame.columns.items() if key in needed
         }

@@ -1,6 +1,7 @@
 """Random expressions with nulls and faults: Spark SQL computes what the local engine computes."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from corollary.core.logic import (
     subterms,
     type_of,
 )
+from corollary.core.pipeline import Compute
 from corollary.core.printer import print_condition, print_term
 from corollary.core.types import BOOL, PRIMITIVES, SYMBOL, Kind
 from corollary.engines.spark.bulk.queries import SessionFunctions
@@ -129,6 +131,18 @@ def test_expressions(spark: Any) -> None:
     ]
     compared += [random_condition(generator, SPARK, 2) for _ in range(EXPRESSIONS)]
     compare(spark, compared, random_rows(generator, ROWS))
+
+
+def test_queries_of_many_layers_are_left_to_tasks() -> None:
+    """Spark takes minutes for a hundred SELECTs within SELECTs, and its stack ends."""
+    pipeline, head = as_pipeline(Functor("soundex", (Variable("xsymbol", SYMBOL),), SYMBOL))
+    probe, compute = pipeline.stages
+    results = tuple(Variable(f"r{at}", SYMBOL) for at in range(60))
+    assert isinstance(compute, Compute)
+    stages = (probe, *(replace(compute, variable=each) for each in results))
+    wide = replace(pipeline, stages=stages, head=(pipeline.head[0], *results))
+    types = (head[0], *(SYMBOL for _ in results))
+    assert isinstance(compile_pipeline(wide, {"rows": ROW_TYPES}, types, SPARK), NotCompiled)
 
 
 def test_a_test_is_an_operand_in_parentheses() -> None:

@@ -91,9 +91,9 @@ OPERATORS = (
 
 NAMED = {
     r'cannot be cast to "INT"': "texts and BIGINTs where Spark has an INT",
-    r"(?i)(date|time|unix|month|year|'[defvwg]'|'n[12]').*(: None here|a value here)": "years",
+    r"(?i)(date|time|unix|month|year|\b[defvwg]\b|'n[12]').*(: None here|a value here)": "years",
     r"(: None|no value) here, -?inf in Spark": "a DOUBLE that gets too large",
-    r"E-324|[1-9]{3}[0-9]*E[0-9]": "the fewest digits of a text",
+    r"(?i)E-324|[1-9]{3}[0-9]*E[0-9]": "the fewest digits of a text",
     r"\\x00": "no text has the character 0",
     r"'[hxyz]': '-?0\.0'": "there is one zero",
     r"(struct|array|map|nvl2)\(.*: no value here": "Spark does not compute what follows a null",
