@@ -250,3 +250,11 @@ SELECT INTERVAL '-5' DAY DIV INTERVAL '2' HOUR AS x, INTERVAL 5 MONTHS DIV INTER
 -- words for days that change
 SELECT TRY_CAST('today' AS DATE) AS x FROM t
 -- error C1309
+
+-- hashes beside texts that are no bytes
+SELECT x, hash(unhex(x)) AS h FROM VALUES ('a'), ('é'), ('b'), ('È'), ('c') AS v(x)
+-- = a | 1593114636
+-- = b | 1390602278
+-- = c | 1428454657
+-- = È | 42
+-- = é | 42

@@ -213,6 +213,8 @@ def _character(number: int) -> str:
 def _from_hex(operands: list[Operand], type_: Type) -> Result:  # noqa: ARG001
     digits = pc.ascii_upper(operands[0][0].array)
     bad = ~bool_values(pc.match_substring_regex(digits, "^(?:[0-9A-F]{2})*$"))
+    if bad.any():  # what has no value has pairs of digits, too
+        digits = pc.if_else(pa.array(bad), "", digits)
     return Texts(digits), faults_of(bad, FAILED_CONVERSION)
 
 
