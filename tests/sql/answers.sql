@@ -258,3 +258,7 @@ SELECT x, hash(unhex(x)) AS h FROM VALUES ('a'), ('é'), ('b'), ('È'), ('c') AS
 -- = c | 1428454657
 -- = È | 42
 -- = é | 42
+
+-- the place of the least TINYINT in a bitmap
+SELECT bitmap_bit_position(CAST(-128 AS TINYINT)) AS x, bitmap_bucket_number(CAST(-128 AS TINYINT)) AS y
+-- = 128 | 0

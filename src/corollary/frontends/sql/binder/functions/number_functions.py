@@ -386,7 +386,7 @@ NUMBER_FUNCTIONS: dict[str, SqlFunction] = {
             "e()": "2.718281828459045",
             "pi()": "3.141592653589793",
             "bitmap_bit_position(n: number)": """
-                if(gt(n, 0), (n - 1) % 32768, -(n % 32768))""",
+                if(gt(n, 0), (n - 1) % 32768, 0 - n % 32768)""",
             "bitmap_bucket_number(n: number)": """
                 if(gt(n, 0), (n - 1) / 32768 + 1, n / 32768)""",
         }
