@@ -9,8 +9,11 @@ import asyncio
 import secrets
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import field
 from functools import partial
+
+import pyarrow as pa
 
 from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
@@ -26,6 +29,7 @@ from corollary.serve.postgres.scram import MECHANISM, ScramExchange
 from corollary.serve.postgres.session import STATEMENTS_MAX, PgSession
 from corollary.serve.postgres.settings import REPORTED_SETTINGS, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
+from corollary.serve.postgres.subscription import Subscription
 from corollary.serve.postgres.transaction_block import BlockStatus
 
 MESSAGES_AT_ONCE = 8
@@ -77,6 +81,11 @@ class PgConnection:
         """The session, once the password was right."""
         assert self._session is not None
         return self._session
+
+    async def close(self) -> None:
+        """End what goes on for the client."""
+        if self._session is not None:
+            await self._session.streams.keep(())
 
     # --- startup -------------------------------------------------------------------------------
 
@@ -370,7 +379,7 @@ class PgConnection:
             self._channel.write(ms.row_description(describe_table(cursor.table), ()))
             return
         portal = self._portal(message.name)
-        if isinstance(portal.prepared.statement, st.SelectStatement):
+        if isinstance(portal.prepared.statement, st.SelectStatement | st.SubscribeStatement):
             # The values are known: the answer itself says which columns it has.
             await self._run_portal(portal)
             assert portal.result is not None
@@ -407,6 +416,8 @@ class PgConnection:
         if result.reader is not None:
             await self._receive_copy(result.reader)
             result = portal.result = await self.session.finish_copy(result.reader)
+        if result.stream is not None:
+            await self._send_stream(portal, result, result.stream)
         if result.table is None:
             self._channel.write(ms.command_complete(result.tag))
             return
@@ -425,6 +436,34 @@ class PgConnection:
             return
         tag = result.tag if result.tag == "SHOW" else f"{result.tag} {count}"
         self._channel.write(ms.command_complete(tag))
+
+    async def _send_stream(
+        self, portal: Portal, result: StatementResult, stream: Subscription
+    ) -> None:
+        """Send rows as they come, until somebody ends it."""
+        table, form, zone = result.table, result.copy, self.session.settings.zone
+        assert table is not None
+        if form is not None:
+            self._channel.write(ms.copy_out(table.num_columns, 0))
+        has_header = form is not None and form.has_header
+        try:
+            while True:
+                if form is None:
+                    chunks = data_rows(table, 0, table.num_rows, portal.formats, zone)
+                else:
+                    chunks = copy_form(table, zone, form, has_header=has_header)
+                    has_header = False
+                for chunk in chunks:
+                    await self._channel.write_much(chunk)
+                await self._channel.flush()
+                self.is_idle = True  # the server may stop
+                table = await self.session.next_changes(stream)
+                assert table is not None
+                self.is_idle = False
+                await self._check_token()
+        finally:
+            self.is_idle = False
+            await self.session.streams.end(stream)
 
     async def _receive_copy(self, reader: CopyReader) -> None:
         """Take the lines of COPY FROM.
@@ -460,17 +499,24 @@ class PgConnection:
         if is_binary:
             chunks = copy_binary(table, zone)
         else:
-            chunks = copy_lines(
-                table,
-                zone,
-                delimiter=form.delimiter,
-                null=form.null,
-                quote=form.quote if form.format == "csv" else None,
-                has_header=form.has_header,
-            )
+            chunks = copy_form(table, zone, form, has_header=form.has_header)
         for chunk in chunks:
             await self._channel.write_much(chunk)
         self._channel.write(ms.COPY_DONE + ms.command_complete(f"COPY {table.num_rows}"))
+
+
+def copy_form(
+    table: pa.Table, zone: str, form: st.CopyStatement, *, has_header: bool
+) -> Iterator[bytes]:
+    """Yield rows as COPY wants them."""
+    return copy_lines(
+        table,
+        zone,
+        delimiter=form.delimiter,
+        null=form.null,
+        quote=form.quote if form.format == "csv" else None,
+        has_header=has_header,
+    )
 
 
 def stopping() -> PgError:

@@ -15,13 +15,16 @@ from corollary.serve.postgres.parameter_types import type_parameters
 from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.postgres.settings import SessionSettings
 from corollary.serve.postgres.statements import (
     CopyStatement,
     PgStatement,
+    SetStatement,
     StatementWithTree,
     WriteStatement,
     parse_source,
 )
+from corollary.serve.postgres.subscription import Subscription
 from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query
 from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type, column_type
 
@@ -92,21 +95,24 @@ class StatementResult:
         table: its rows, if it has some.
         copy: the form of the rows of COPY.
         reader: takes the rows of COPY FROM, which are to come.
+        stream: has further rows, without an end.
     """
 
     tag: str
     table: pa.Table | None = None
     copy: CopyStatement | None = None
     reader: CopyReader | None = None
+    stream: Subscription | None = None
 
 
 @dataclass(slots=True)
 class OpenCursor:
-    """A cursor: its rows, and how many of them were fetched."""
+    """A cursor: its rows, and how many of them were fetched; or a stream of more of them."""
 
     table: pa.Table
     is_held: bool
     position: int = 0
+    stream: Subscription | None = None
 
 
 def describe_table(table: pa.Table) -> list[FieldDescription]:
@@ -130,6 +136,44 @@ def text_field(name: str) -> FieldDescription:
 def shown_columns(name: str) -> list[str]:
     """Return the columns of SHOW."""
     return ["name", "setting", "description"] if name == "all" else [name]
+
+
+def change_setting(settings: SessionSettings, statement: SetStatement) -> StatementResult:
+    """Do what SET or RESET says.
+
+    Raises:
+        PgError: there is no such setting, or it cannot have this value.
+    """
+    name, value = statement.name, statement.value
+    if name == "transaction_modes":
+        assert value is not None
+        if statement.is_local:
+            settings.set_modes(value)
+        elif "READ ONLY" in value or "READ WRITE" in value:
+            settings.set("default_transaction_read_only", "on" if "READ ONLY" in value else "off")
+    elif value is None:
+        settings.reset(name)
+        return StatementResult("RESET")
+    else:
+        settings.set(name, value, is_local=statement.is_local)
+    return StatementResult("SET")
+
+
+def show_settings(settings: SessionSettings, name: str) -> pa.Table:
+    """Return the value of a setting, or of all.
+
+    Raises:
+        PgError: there is no such setting.
+    """
+    if name == "all":
+        found = sorted(settings.all().items())
+        columns = [[each for each, _ in found], [value for _, value in found]]
+        columns.append([""] * len(found))
+        return pa.table([pa.array(each) for each in columns], shown_columns(name))
+    value = settings.get(name)
+    if value is None:
+        raise PgError("42704", f"There is no setting `{name}`.")
+    return pa.table({name: [value]})
 
 
 _EXAMPLES: dict[str, ParameterValue] = {"B": False, "N": 0, "S": "", "A": [], "X": ""}

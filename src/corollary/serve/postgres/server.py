@@ -112,6 +112,7 @@ class PgServer:
         finally:
             self._starting.pop(channel, None)
             self._context.sessions.pop(connection.process, None)
+            await connection.close()
             await channel.close()
             del self._running[task]
 

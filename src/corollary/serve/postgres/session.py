@@ -32,12 +32,14 @@ from corollary.serve.postgres.prepared import (
     OpenCursor,
     PreparedStatement,
     StatementResult,
+    change_setting,
     check_target,
     counting_query,
     describe_table,
     example_value,
     prepare_statement,
     returned_fields,
+    show_settings,
     shown_columns,
     text_field,
     write_tag,
@@ -46,6 +48,12 @@ from corollary.serve.postgres.problems import PgError, not_supported, pg_error
 from corollary.serve.postgres.relations import VisibleRelations, parse_type
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
+from corollary.serve.postgres.subscription import (
+    Subscription,
+    Subscriptions,
+    added_columns,
+    collect_changes,
+)
 from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
 from corollary.serve.postgres.translation import (
     TranslatedStatement,
@@ -80,6 +88,7 @@ class PgSession:
     block: TransactionBlock = field(default_factory=TransactionBlock)
     prepared: dict[str, PreparedStatement] = field(default_factory=dict)
     cursors: dict[str, OpenCursor] = field(default_factory=dict)
+    streams: Subscriptions = field(default_factory=Subscriptions)
     _last_commit: int | None = None
     _running: "asyncio.Future[Any] | None" = None
     _is_cancelled: bool = False
@@ -179,7 +188,7 @@ class PgSession:
                 return describe_table(self._cursor(name).table)
             case st.WriteStatement():
                 return returned_fields(prepared.tree, await self._relations())
-            case st.SelectStatement():
+            case st.SelectStatement() | st.SubscribeStatement():
                 pass
             case _:
                 return None
@@ -190,6 +199,8 @@ class PgSession:
         request = requests.SqlShapeRequest(translated.sql, translated.parameters)
         answer = await self._question(request)
         found = []
+        if isinstance(prepared.statement, st.SubscribeStatement):
+            found = describe_table(added_columns(prepared.statement))
         for column in answer.json["columns"]:
             type_, modifier = column_type(parse_type(column["type"]))
             found.append(FieldDescription(column["name"], type_.oid, type_.size, modifier))
@@ -225,6 +236,14 @@ class PgSession:
                 return StatementResult("SELECT", await self._select(prepared, values))
             case st.WriteStatement():
                 return await self._write(prepared, values, commits=commits)
+            case st.SubscribeStatement():
+                stream = await self._subscribe(prepared, statement, values)
+                return StatementResult("SUBSCRIBE", stream.empty, stream=stream)
+            case st.CopyStatement(subscription=st.SubscribeStatement() as followed):
+                stream = await self._subscribe(prepared, followed, values)
+                return StatementResult("COPY", stream.empty, statement, stream=stream)
+            case st.FetchStatement(name) if self._cursor(name).stream is not None:
+                return await self._fetch_changes(statement)
             case st.CopyStatement():
                 table = await self._select(prepared, values)
                 return StatementResult("COPY", table, statement)
@@ -237,7 +256,9 @@ class PgSession:
             case st.DefinitionStatement(source):
                 return StatementResult(await self._define(source))
             case _:
-                return await self._run_plain(statement)
+                found = await self._run_plain(statement)
+                await self.streams.keep({each.stream for each in self.cursors.values()})
+                return found
 
     async def _run_plain(self, statement: st.PgStatement) -> StatementResult:
         """Run a statement that reads no relation."""
@@ -252,9 +273,9 @@ class PgSession:
             case st.TransactionStatement(action, name):
                 return StatementResult(self.block.savepoint(action, name or ""))
             case st.SetStatement():
-                return self._set(statement)
+                return change_setting(self.settings, statement)
             case st.ShowStatement(name):
-                return StatementResult("SHOW", self._show(name))
+                return StatementResult("SHOW", show_settings(self.settings, name))
             case st.FetchStatement():
                 return self._fetch(statement)
             case st.SessionStatement(action, name):
@@ -521,35 +542,6 @@ class PgSession:
         if self.block.is_open:
             raise PgError("25001", f"{what} is not possible in a transaction.")
 
-    # --- settings ------------------------------------------------------------------------------
-
-    def _set(self, statement: st.SetStatement) -> StatementResult:
-        name, value = statement.name, statement.value
-        if name == "transaction_modes":
-            assert value is not None
-            if statement.is_local:
-                self.settings.set_modes(value)
-            elif "READ ONLY" in value or "READ WRITE" in value:
-                switch = "on" if "READ ONLY" in value else "off"
-                self.settings.set("default_transaction_read_only", switch)
-        elif value is None:
-            self.settings.reset(name)
-            return StatementResult("RESET")
-        else:
-            self.settings.set(name, value, is_local=statement.is_local)
-        return StatementResult("SET")
-
-    def _show(self, name: str) -> pa.Table:
-        if name == "all":
-            found = sorted(self.settings.all().items())
-            columns = [[each for each, _ in found], [value for _, value in found]]
-            columns.append([""] * len(found))
-            return pa.table([pa.array(each) for each in columns], shown_columns(name))
-        value = self.settings.get(name)
-        if value is None:
-            raise PgError("42704", f"There is no setting `{name}`.")
-        return pa.table({name: [value]})
-
     # --- cursors -------------------------------------------------------------------------------
 
     async def _declare(
@@ -562,8 +554,12 @@ class PgSession:
             raise PgError("25P01", "A cursor needs a transaction.", "write `BEGIN`, or `WITH HOLD`")
         if statement.name in self.cursors:
             raise PgError("42P03", f"There is a cursor `{statement.name}` already.")
-        table = await self._select(prepared, values)
-        self.cursors[statement.name] = OpenCursor(table, statement.is_held)
+        if statement.subscription is not None:
+            stream = await self._subscribe(prepared, statement.subscription, values)
+            cursor = OpenCursor(stream.empty, statement.is_held, stream=stream)
+        else:
+            cursor = OpenCursor(await self._select(prepared, values), statement.is_held)
+        self.cursors[statement.name] = cursor
         return StatementResult("DECLARE CURSOR")
 
     def _cursor(self, name: str) -> OpenCursor:
@@ -576,6 +572,46 @@ class PgSession:
         cursor = self._cursor(statement.name)
         rows = cursor.table.slice(cursor.position, statement.count)
         cursor.position += rows.num_rows
+        if statement.is_move:
+            return StatementResult(f"MOVE {rows.num_rows}")
+        return StatementResult("FETCH", rows)
+
+    # --- subscriptions -------------------------------------------------------------------------
+
+    async def _subscribe(
+        self,
+        prepared: PreparedStatement,
+        statement: st.SubscribeStatement,
+        values: Sequence[ParameterValue],
+    ) -> Subscription:
+        if prepared.is_catalog:
+            raise not_supported("Only queries of relations can be followed.")
+        if self.block.pending:
+            message = "SUBSCRIBE shows what is committed, and this transaction has written."
+            raise PgError("25001", message, "write `COMMIT` before it")
+        assert prepared.tree is not None
+        query, relations = await self._translate(prepared, values), await self._relations()
+        asker = self.shared.service, self.who
+        stream = self.streams.begin(asker, statement, query, prepared.tree, relations=relations)
+        try:
+            await self._ask(stream.open(), is_read=True)
+        except BaseException:
+            await self.streams.end(stream)
+            raise
+        return stream
+
+    async def next_changes(
+        self, stream: Subscription, seconds: float | None = None
+    ) -> pa.Table | None:
+        """Return the next changes of a subscription; None if none come in time."""
+        return await self._ask(stream.next(seconds), is_read=True, is_endless=True)
+
+    async def _fetch_changes(self, statement: st.FetchStatement) -> StatementResult:
+        """Return changes: those that wait, and those that come in time."""
+        cursor = self._cursor(statement.name)
+        assert cursor.stream is not None
+        ask = partial(self.next_changes, cursor.stream)
+        rows, cursor.table = await collect_changes(cursor.table, statement, ask)
         if statement.is_move:
             return StatementResult(f"MOVE {rows.num_rows}")
         return StatementResult("FETCH", rows)
@@ -604,15 +640,26 @@ class PgSession:
         except RecursionError:
             raise PgError("54001", "The statement is nested too deeply.", "split it") from None
 
-    async def _ask(self, awaited: Coroutine[Any, Any, Result], *, is_read: bool = False) -> Result:
+    async def _ask(
+        self,
+        awaited: Coroutine[Any, Any, Result],
+        *,
+        is_read: bool = False,
+        is_endless: bool = False,
+    ) -> Result:
         """Wait for an answer, which the client can cancel; if it is a read, by leaving.
+
+        Args:
+            awaited: the answer.
+            is_read: whether it changes nothing.
+            is_endless: whether it may take longer than `statement_timeout`.
 
         Raises:
             PgError: there is none.
         """
         task = asyncio.ensure_future(awaited)
         self._running, self._is_reading = task, is_read
-        limit = self.settings.timeout_seconds
+        limit = None if is_endless else self.settings.timeout_seconds
         if is_read and self._has_left:
             self.cancel()
         try:

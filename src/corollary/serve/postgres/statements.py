@@ -110,8 +110,24 @@ class ShowStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class SubscribeStatement:
+    """SUBSCRIBE to a relation or a query.
+
+    Attributes:
+        has_snapshot: whether the rows that are there come first.
+        has_progress: whether it is told up to which commit all is known.
+        since: the commit after which it begins; the last one if it is None.
+    """
+
+    source: StatementSource | exp.Select
+    has_snapshot: bool = True
+    has_progress: bool = False
+    since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CopyStatement:
-    """COPY a query, or a relation, TO STDOUT."""
+    """COPY a query, or a relation, TO STDOUT; or what a subscription gives."""
 
     source: StatementSource | exp.Select
     format: str = "text"
@@ -119,6 +135,7 @@ class CopyStatement:
     null: str = "\\N"
     quote: str = '"'
     has_header: bool = False
+    subscription: SubscribeStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +147,26 @@ class CopyFromStatement:
 
 @dataclass(frozen=True, slots=True)
 class DeclareStatement:
-    """DECLARE a cursor for a query."""
+    """DECLARE a cursor for a query, or for a subscription."""
 
     name: str
-    source: StatementSource
+    source: StatementSource | exp.Select
     is_held: bool
+    subscription: SubscribeStatement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchStatement:
-    """FETCH rows of a cursor, or MOVE over them; `count` None is all of them."""
+    """FETCH rows of a cursor, or MOVE over them; `count` None is all of them.
+
+    Attributes:
+        seconds: how long to wait for more changes of a subscription; if None, for the first.
+    """
 
     name: str
     count: int | None
     is_move: bool
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +185,12 @@ class EmptyStatement:
 
 
 StatementWithTree = (
-    SelectStatement | WriteStatement | CopyStatement | DeclareStatement | ExplainStatement
+    SelectStatement
+    | WriteStatement
+    | CopyStatement
+    | SubscribeStatement
+    | DeclareStatement
+    | ExplainStatement
 )
 PgStatement = (
     StatementWithTree
@@ -320,6 +348,8 @@ def _read_statement(cursor: TokenCursor) -> PgStatement:
             return ShowStatement(_shown_name(text_of(cursor.rest(), cursor.file)))
         case "COPY":
             return _read_copy(cursor)
+        case "SUBSCRIBE":
+            return _read_subscribe(cursor)
         case "DECLARE":
             return _read_declare(cursor)
         case "EXPLAIN":
@@ -449,7 +479,66 @@ def _read_declare(cursor: TokenCursor) -> DeclareStatement:
         raise PgError("42601", message) from None
     if "BINARY" in options or ("SCROLL" in options and "NO" not in options):
         raise not_supported("Cursors only go forward, and give texts.", "leave the option out")
+    if cursor.accept("SUBSCRIBE"):
+        followed = _read_subscribe(cursor)
+        return DeclareStatement(name, followed.source, is_held, followed)
     return DeclareStatement(name, _query(cursor), is_held)
+
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(
+    r"\s*(\d+(?:\.\d+)?)\s*(ms|millisecond|s|sec|second|m|min|minute|h|hour)?s?\s*"
+)
+_SWITCHES = {"TRUE": True, "FALSE": False, "ON": True, "OFF": False, "1": True, "0": False}
+
+
+def _read_subscribe(cursor: TokenCursor) -> SubscribeStatement:
+    """Read what is after SUBSCRIBE, as Materialize has it.
+
+    Raises:
+        PgError: it is something else.
+    """
+    switches = {"SNAPSHOT": True, "PROGRESS": False}
+    since = None
+    try:
+        _ = cursor.accept("TO")
+        source = _copied(cursor)
+        if cursor.accept("WITH"):
+            cursor.expect("(")
+            while not cursor.accept(")"):
+                name = cursor.name("SNAPSHOT or PROGRESS").text.upper()
+                if name not in switches:
+                    raise not_supported(f"The option {name} of SUBSCRIBE is not supported.")
+                _ = cursor.accept("=")
+                switches[name] = _SWITCHES.get(cursor.word(), True)
+                cursor.position += cursor.word() in _SWITCHES
+                _ = cursor.accept(",")
+        if cursor.accept("AS", "OF"):
+            _ = cursor.accept("AT", "LEAST")
+            since = int(cursor.word()) if cursor.word().isdecimal() else cursor.fail("a commit")
+            cursor.position += 1
+        if cursor.word() in ("ENVELOPE", "WITHIN", "UP"):
+            raise not_supported(f"{cursor.word()} of SUBSCRIBE is not supported.", "leave it out")
+        cursor.finish()
+    except InputError:
+        message = "SUBSCRIBE needs a relation or a query: `SUBSCRIBE (SELECT …) WITH (PROGRESS)`."
+        raise PgError("42601", message) from None
+    return SubscribeStatement(source, switches["SNAPSHOT"], switches["PROGRESS"], since)
+
+
+def _read_timeout(cursor: TokenCursor) -> float | None:
+    """Read `WITH (TIMEOUT = '1s')` of FETCH, if it comes."""
+    if not cursor.accept("WITH"):
+        return None
+    cursor.expect("(")
+    cursor.expect("TIMEOUT")
+    _ = cursor.accept("=")
+    found = _DURATION.fullmatch(cursor.string("a duration").lower())
+    cursor.expect(")")
+    if found is None:
+        raise PgError("22007", "The timeout of FETCH is a duration such as `1s` or `500ms`.")
+    unit = found[2] or "s"
+    return float(found[1]) * (_SECONDS.get(unit) or _SECONDS["ms" if "ll" in unit else unit[0]])
 
 
 _FORWARD = ("NEXT", "FORWARD", "ALL")
@@ -467,12 +556,13 @@ def _read_fetch(cursor: TokenCursor, *, is_move: bool) -> FetchStatement:
     _ = cursor.accept("FROM") or cursor.accept("IN")
     try:
         name = _name(cursor)
+        seconds = _read_timeout(cursor)
         cursor.finish()
     except InputError:
         raise PgError("42601", "FETCH needs a cursor: `FETCH 10 FROM c`.") from None
     if is_back:
         raise not_supported("Cursors only go forward.", "write `FETCH 10 FROM c`")
-    return FetchStatement(name, None if is_all else count, is_move)
+    return FetchStatement(name, None if is_all else count, is_move, seconds)
 
 
 # --- COPY ---------------------------------------------------------------------------------------
@@ -488,8 +578,15 @@ class _CopyOptions:
 
 
 def _read_copy(cursor: TokenCursor) -> CopyStatement | CopyFromStatement:
+    subscription = None
     try:
-        source = _copied(cursor)
+        if cursor.is_next("(", "SUBSCRIBE"):
+            inner = TokenCursor(cursor.bracketed(), cursor.file)
+            inner.expect("SUBSCRIBE")
+            subscription = _read_subscribe(inner)
+            source = subscription.source
+        else:
+            source = _copied(cursor)
         is_from = cursor.accept("FROM")
         if not is_from:
             cursor.expect("TO")
@@ -511,9 +608,12 @@ def _read_copy(cursor: TokenCursor) -> CopyStatement | CopyFromStatement:
         options.values.get("null", "" if is_csv else "\\N"),
         options.values.get("quote", '"'),
         options.has_header,
+        subscription,
     )
     if len(found.delimiter) != 1 or len(found.quote) != 1 or set("\r\n") & set(found.delimiter):
         raise PgError("22023", "DELIMITER and QUOTE are one character each.")
+    if subscription is not None and (is_from or found.format == "binary"):
+        raise not_supported("What a subscription gives is copied to STDOUT as text or CSV.")
     if not is_from:
         return found
     if not isinstance(source, exp.Select):
