@@ -240,3 +240,23 @@ def test_sqlalchemy_creates_and_drops(server: Endpoint) -> None:
     metadata.drop_all(engine)
     assert sa.inspect(engine).get_table_names() == ["day"]
     engine.dispose()
+
+
+def test_views_mean_what_questions_mean(connection: psycopg.Connection[Any]) -> None:
+    """Integers are divided as integers, and a text beside a date is a date."""
+    connection.execute("CREATE TABLE n (x integer, day date)")
+    connection.execute("INSERT INTO n VALUES (7, '2026-01-05'), (1, '2026-02-01')")
+    query = "SELECT x / 2 AS half FROM n WHERE day < '2026-01-31'"
+    connection.execute(f"CREATE VIEW halves AS {query}")
+    connection.execute(f"CREATE MATERIALIZED VIEW kept AS {query}")
+    connection.execute(f"CREATE TABLE copied AS {query}")
+    assert _rows(connection, query) == [(3,)]
+    for name in ("halves", "kept", "copied"):
+        assert _rows(connection, f"TABLE {name}") == [(3,)], name
+    connection.execute("DROP VIEW halves, kept")
+    connection.execute("BEGIN")
+    connection.execute("CREATE VIEW halves AS SELECT x / 2 AS half FROM n")
+    connection.execute("CREATE VIEW quarters AS SELECT half / 2 AS quarter FROM halves")
+    connection.execute("COMMIT")
+    assert _rows(connection, "SELECT * FROM quarters ORDER BY quarter") == [(0,), (1,)]
+    connection.execute("DROP VIEW quarters, halves")

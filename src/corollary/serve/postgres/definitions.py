@@ -5,9 +5,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from corollary.data_class import dataclass
+from corollary.serve.postgres.parameter_types import type_parameters
 from corollary.serve.postgres.problems import PgError, not_supported
+from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import StatementSource, parse_source
-from corollary.serve.postgres.translation import PUBLIC, name_columns, spark_text
+from corollary.serve.postgres.translation import PUBLIC, SPARK, name_columns, spark_text
 
 _IDENTITIES = (exp.GeneratedAsIdentityColumnConstraint, exp.AutoIncrementColumnConstraint)
 _COUNTERS = frozenset({"SERIAL", "BIGSERIAL", "SMALLSERIAL"})
@@ -30,8 +32,12 @@ class Definition:
     is_edit: bool
 
 
-def read_definition(source: StatementSource) -> Definition:
+def read_definition(source: StatementSource, relations: VisibleRelations) -> Definition:
     """Return what a statement defines.
+
+    Args:
+        source: the statement.
+        relations: what a query in it may name.
 
     Raises:
         PgError: it cannot be read, or there is no such definition here.
@@ -46,7 +52,7 @@ def read_definition(source: StatementSource) -> Definition:
             raise PgError("3F000", f"There is no schema `{table.db}`.", "relations are in `public`")
     match tree:
         case exp.Create(kind="TABLE" | "VIEW"):
-            return _created(tree)
+            return _created(tree, relations)
         case exp.Drop(kind="TABLE" | "VIEW"):
             return _dropped(tree)
         case exp.Alter(kind="TABLE"):
@@ -64,7 +70,7 @@ def read_definition(source: StatementSource) -> Definition:
             )
 
 
-def _created(tree: exp.Create) -> Definition:
+def _created(tree: exp.Create, relations: VisibleRelations) -> Definition:
     if tree.find(exp.TemporaryProperty):
         raise not_supported("There are no temporary tables.", "leave TEMPORARY out, or use WITH")
     if tree.find(*_IDENTITIES) or any(
@@ -74,11 +80,15 @@ def _created(tree: exp.Create) -> Definition:
     words = [str(tree.args["kind"])]
     if tree.find(exp.MaterializedProperty):
         words.insert(0, "MATERIALIZED")
-    is_query = isinstance(tree.expression, exp.Query)
-    if is_query:
-        name_columns(tree.expression)
-    has_rows = is_query and words == ["TABLE"]
-    return Definition(f"CREATE {' '.join(words)}", (spark_text(tree),), is_edit=not has_rows)
+    tag, query = f"CREATE {' '.join(words)}", tree.expression
+    if not isinstance(query, exp.Query):
+        return Definition(tag, (spark_text(tree),), is_edit=True)
+    name_columns(query)
+    tree.set("expression", None)
+    # Its texts and divisions mean what they mean in a question.
+    typed, _ = type_parameters(query, (), relations, is_catalog=False)
+    text = f"{spark_text(tree)} AS {typed.sql(SPARK, identify=True, comments=False)}"
+    return Definition(tag, (text,), is_edit=words != ["TABLE"])
 
 
 def _dropped(tree: exp.Drop) -> Definition:

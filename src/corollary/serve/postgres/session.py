@@ -436,7 +436,8 @@ class PgSession:
     async def _define(self, source: st.StatementSource) -> str:
         """Make a definition, or keep it until the transaction ends; return the command tag."""
         self._require(AccessRole.ADMIN, "define anything")
-        definition = await self.compute(partial(read_definition, source))
+        relations = await self._relations()
+        definition = await self.compute(partial(read_definition, source, relations))
         if self.block.is_open and not definition.is_edit:
             raise not_supported(
                 f"{definition.tag} is not possible in a transaction.",
