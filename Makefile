@@ -12,6 +12,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 SECONDS := build/test-seconds.json
 SPARK41 := build/spark41
+DBT := build/dbt
 WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
 # uv resolves for every platform and Python version at once. No index is written down, and the
@@ -35,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-seconds test-integration test-spark41 test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-seconds test-integration test-spark41 test-dbt test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +72,16 @@ $(SPARK41)/.installed: $(STAMP) requirements/spark41.txt
 		"$$($(SPARK41)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/other.pth"
 	$(SPARK41)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --require-hashes -r requirements/spark41.txt
+	@touch $@
+
+test-dbt: $(DBT)/.installed ## build the example of integrations/dbt-corollary with dbt, in an environment of its own
+	$(PYTEST) -n 0 tests/serve/postgres/test_dbt.py $(ARGS)
+
+# Without the parser of dbt 2, which dbt 1 does not import and which is fetched from elsewhere.
+$(DBT)/.installed: $(STAMP) requirements/dbt.txt $(wildcard integrations/dbt-corollary/pyproject.toml)
+	$(BIN)/python -m venv $(DBT)
+	$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --require-hashes -r requirements/dbt.txt
 	@touch $@
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
@@ -115,6 +126,9 @@ requirements: $(STAMP) ## recompile requirements/*.txt after a change of pyproje
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"])' \
 		| $(COMPILE) - $(ARGS) --output-file requirements/java.txt
 	echo 'pyspark==4.1.*' | $(COMPILE) - $(ARGS) --no-deps --output-file requirements/spark41.txt
+
+	printf 'dbt-core==1.12.*\ndbt-postgres==1.*\n' | $(COMPILE) - $(ARGS) \
+		--override requirements/dbt-override.txt --output-file requirements/dbt.txt
 
 upgrade: ## recompile requirements/*.txt with the newest versions
 	$(MAKE) requirements ARGS=--upgrade
