@@ -122,6 +122,11 @@ class PgChannel:
         if len(self._output) >= OUTPUT_BYTES:
             await self.flush()
 
+    def send(self) -> None:
+        """Send all that was written, as soon as the client reads it."""
+        self._writer.write(bytes(self._output))
+        self._output.clear()
+
     async def flush(self) -> None:
         """Send all that was written.
 
@@ -129,8 +134,7 @@ class PgChannel:
             TimeoutError: the client does not read.
         """
         if self._output:
-            self._writer.write(bytes(self._output))
-            self._output.clear()
+            self.send()
             if self._writer.transport.get_write_buffer_size():  # the client reads slowly
                 async with asyncio.timeout(WRITE_SECONDS):
                     await self._writer.drain()

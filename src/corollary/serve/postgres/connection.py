@@ -85,7 +85,7 @@ class PgConnection:
     async def close(self) -> None:
         """End what goes on for the client."""
         if self._session is not None:
-            await self._session.streams.keep(())
+            await self._session.close()
 
     # --- startup -------------------------------------------------------------------------------
 
@@ -144,6 +144,7 @@ class PgConnection:
         self._session = PgSession(self._context.shared, who, database, self.process, settings)
         self._context.sessions[self.process] = self
         self._channel.when_ended(self._session.leave)
+        self._session.listener.wake = self._wake
         self._channel.write(ms.AUTHENTICATION_OK)
         self._report_settings()
         self._channel.write(ms.backend_key(self.process, self.secret))
@@ -270,8 +271,22 @@ class PgConnection:
         if not self.session.block.is_open:
             self._portals.clear()
         self._report_settings()
+        self._write_notifications()
         self._channel.write(ms.ready_for_query(self.session.block.status.encode()))
         await self._channel.flush()
+
+    def _write_notifications(self) -> None:
+        """Tell the client what waits for it, between its transactions."""
+        listener = self.session.listener
+        if listener.waiting and not self.session.block.is_open:
+            self._channel.write(b"".join(listener.waiting))
+            listener.waiting.clear()
+
+    def _wake(self) -> None:
+        """Send what the client listens to, if nothing is being answered."""
+        if self.is_idle and not self.session.block.is_open:
+            self._write_notifications()
+            self._channel.send()
 
     def _report_settings(self) -> None:
         """Send ParameterStatus for changed settings."""

@@ -329,6 +329,11 @@ def ready_for_query(status: bytes) -> bytes:
     return message(b"Z", status)
 
 
+def notification(process: int, channel: str, payload: str) -> bytes:
+    """Return what a process tells who listens to a channel."""
+    return message(b"A", struct.pack("!i", process) + text_field(channel) + text_field(payload))
+
+
 def command_complete(tag: str) -> bytes:
     """Return that a statement has ended."""
     return message(b"C", text_field(tag))

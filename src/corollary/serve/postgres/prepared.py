@@ -18,6 +18,7 @@ from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.settings import SessionSettings
 from corollary.serve.postgres.statements import (
     CopyStatement,
+    FetchStatement,
     PgStatement,
     SetStatement,
     StatementWithTree,
@@ -114,6 +115,19 @@ class OpenCursor:
     position: int = 0
     stream: Subscription | None = None
 
+    @property
+    def rest(self) -> pa.Table:
+        """The rows that were not fetched."""
+        return self.table.slice(self.position)
+
+    def fetch(self, statement: FetchStatement, most: int | None = None) -> StatementResult:
+        """Return the next rows; where all are wanted, at most some."""
+        rows = self.rest.slice(0, statement.count if statement.count is not None else most)
+        self.position += rows.num_rows
+        if statement.is_move:
+            return StatementResult(f"MOVE {rows.num_rows}")
+        return StatementResult("FETCH", rows)
+
 
 def describe_table(table: pa.Table) -> list[FieldDescription]:
     """Return the columns of a table.
@@ -136,6 +150,19 @@ def text_field(name: str) -> FieldDescription:
 def shown_columns(name: str) -> list[str]:
     """Return the columns of SHOW."""
     return ["name", "setting", "description"] if name == "all" else [name]
+
+
+def session_tag(action: str, name: str | None) -> str:
+    """Return the command tag of a statement about what has a name, or about all of it."""
+    match action:
+        case "CLOSE":
+            return "CLOSE CURSOR" + " ALL" * (name is None)
+        case "DISCARD":
+            return f"DISCARD {(name or 'all').upper()}"
+        case "DEALLOCATE":
+            return "DEALLOCATE" + " ALL" * (name is None)
+        case _:
+            return action
 
 
 def change_setting(settings: SessionSettings, statement: SetStatement) -> StatementResult:

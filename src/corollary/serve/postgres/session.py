@@ -27,6 +27,7 @@ from corollary.serve.postgres.catalog.questions import SessionValues, catalog_sq
 from corollary.serve.postgres.copy_in import CopyReader
 from corollary.serve.postgres.definitions import read_definition
 from corollary.serve.postgres.messages import FieldDescription
+from corollary.serve.postgres.notifications import Listener, check_notification, tell
 from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.prepared import (
     OpenCursor,
@@ -39,6 +40,7 @@ from corollary.serve.postgres.prepared import (
     example_value,
     prepare_statement,
     returned_fields,
+    session_tag,
     show_settings,
     shown_columns,
     text_field,
@@ -49,6 +51,7 @@ from corollary.serve.postgres.relations import VisibleRelations, parse_type
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.subscription import (
+    FETCH_MAX_ROWS,
     Subscription,
     Subscriptions,
     added_columns,
@@ -89,6 +92,7 @@ class PgSession:
     prepared: dict[str, PreparedStatement] = field(default_factory=dict)
     cursors: dict[str, OpenCursor] = field(default_factory=dict)
     streams: Subscriptions = field(default_factory=Subscriptions)
+    listener: Listener = field(default_factory=Listener)
     _last_commit: int | None = None
     _running: "asyncio.Future[Any] | None" = None
     _is_cancelled: bool = False
@@ -255,6 +259,8 @@ class PgSession:
                 return StatementResult("EXPLAIN", await self._explain(prepared, values))
             case st.DefinitionStatement(source):
                 return StatementResult(await self._define(source))
+            case st.NotifyStatement():
+                return await self._notify(statement)
             case _:
                 found = await self._run_plain(statement)
                 await self.streams.keep({each.stream for each in self.cursors.values()})
@@ -277,7 +283,7 @@ class PgSession:
             case st.ShowStatement(name):
                 return StatementResult("SHOW", show_settings(self.settings, name))
             case st.FetchStatement():
-                return self._fetch(statement)
+                return self._cursor(statement.name).fetch(statement)
             case st.SessionStatement(action, name):
                 return StatementResult(self._forget(action, name))
             case _:
@@ -292,21 +298,14 @@ class PgSession:
             if self.prepared.pop(name, None) is None:
                 raise PgError("26000", f"There is no prepared statement `{name}`.")
         elif action == "DISCARD" and name is None:
-            self._refuse_in_block("DISCARD ALL")
+            if self.block.is_open:
+                raise PgError("25001", "DISCARD ALL is not possible in a transaction.")
             self.prepared.clear()
             self.cursors.clear()
             self.settings.reset("all")
         elif action in ("CLOSE", "DEALLOCATE"):
             (self.cursors if action == "CLOSE" else self.prepared).clear()
-        match action:
-            case "CLOSE":
-                return "CLOSE CURSOR" + " ALL" * (name is None)
-            case "DISCARD":
-                return f"DISCARD {(name or 'all').upper()}"
-            case "DEALLOCATE":
-                return "DEALLOCATE" + " ALL" * (name is None)
-            case _:
-                return action
+        return session_tag(action, name)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -474,10 +473,8 @@ class PgSession:
         """Return how many rows a write finds, before it is committed."""
         tree = prepared.tree
         assert tree is not None
-        if isinstance(tree, exp.Insert):
-            given = tree.expression
-            if isinstance(given, exp.Values):
-                return len(given.expressions)
+        if isinstance(tree, exp.Insert) and isinstance(tree.expression, exp.Values):
+            return len(tree.expression.expressions)
         counted = await self.compute(partial(counting_query, tree))
         question = replace(prepared, tree=counted)
         table = await self._answer(await self._translate(question, values))
@@ -531,6 +528,7 @@ class PgSession:
         except PgError:
             self._end_block(is_committed=False)
             raise
+        tell(self.block.notifications, self.shared.listeners, self.process)
         self._end_block(is_committed=True)
         return "COMMIT"
 
@@ -539,9 +537,26 @@ class PgSession:
         self.block.end()
         self.cursors = {name: each for name, each in self.cursors.items() if each.is_held}
 
-    def _refuse_in_block(self, what: str) -> None:
-        if self.block.is_open:
-            raise PgError("25001", f"{what} is not possible in a transaction.")
+    # --- notifications -------------------------------------------------------------------------
+
+    async def _notify(self, statement: st.NotifyStatement) -> StatementResult:
+        if statement.action == "LISTEN":
+            self.shared.listeners.add(self.listener)
+            await self._ask(self.listener.listen(self.shared.service, self.who, statement))
+        elif statement.action == "UNLISTEN":
+            await self.listener.unlisten(statement.channel)
+        else:
+            check_notification(statement)
+            self.block.notifications.append(statement)
+            if not self.block.is_open:
+                tell(self.block.notifications, self.shared.listeners, self.process)
+        return StatementResult(statement.action)
+
+    async def close(self) -> None:
+        """End what goes on for the client."""
+        self.shared.listeners.discard(self.listener)
+        await self.listener.unlisten()
+        await self.streams.keep(())
 
     # --- cursors -------------------------------------------------------------------------------
 
@@ -568,14 +583,6 @@ class PgSession:
         if found is None:
             raise PgError("34000", f"There is no cursor `{name}`.")
         return found
-
-    def _fetch(self, statement: st.FetchStatement) -> StatementResult:
-        cursor = self._cursor(statement.name)
-        rows = cursor.table.slice(cursor.position, statement.count)
-        cursor.position += rows.num_rows
-        if statement.is_move:
-            return StatementResult(f"MOVE {rows.num_rows}")
-        return StatementResult("FETCH", rows)
 
     # --- subscriptions -------------------------------------------------------------------------
 
@@ -612,10 +619,9 @@ class PgSession:
         cursor = self._cursor(statement.name)
         assert cursor.stream is not None
         ask = partial(self.next_changes, cursor.stream)
-        rows, cursor.table = await collect_changes(cursor.table, statement, ask)
-        if statement.is_move:
-            return StatementResult(f"MOVE {rows.num_rows}")
-        return StatementResult("FETCH", rows)
+        cursor.table = await collect_changes(cursor.rest, statement, ask)
+        cursor.position = 0
+        return cursor.fetch(statement, FETCH_MAX_ROWS)
 
     # --- asking and cancelling -----------------------------------------------------------------
 

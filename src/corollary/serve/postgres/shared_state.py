@@ -12,6 +12,7 @@ from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
 from corollary.serve.postgres.catalog.process import CatalogProcess, CatalogQuery
+from corollary.serve.postgres.notifications import Listener
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.processes.lanes import LaneThreads
 from corollary.serve.requests import RelationsRequest
@@ -37,6 +38,7 @@ class SharedState:
         tokens: who may connect.
         statements: the threads in which statements are read and translated.
         catalogs: the process in which catalog queries run.
+        listeners: the clients that listen to something.
     """
 
     service: Service
@@ -45,6 +47,7 @@ class SharedState:
         default_factory=lambda: LaneThreads("statements", STATEMENT_THREADS, STATEMENTS_MAX)
     )
     catalogs: CatalogProcess = field(default_factory=CatalogProcess)
+    listeners: set[Listener] = field(default_factory=set)
     _logins: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(LOGIN_THREADS, "logins")
     )

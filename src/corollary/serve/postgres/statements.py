@@ -171,13 +171,22 @@ class FetchStatement:
 
 @dataclass(frozen=True, slots=True)
 class SessionStatement:
-    """CLOSE, DEALLOCATE, DISCARD or UNLISTEN what has a name; None stands for all of it.
+    """CLOSE, DEALLOCATE or DISCARD what has a name; None stands for all of it.
 
     Views have their rows whatever happens, so REFRESH does nothing.
     """
 
     action: str
     name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyStatement:
+    """LISTEN, UNLISTEN (to all channels if there is no name), or NOTIFY with a payload."""
+
+    action: str
+    channel: str | None
+    payload: str = ""
 
 
 class EmptyStatement:
@@ -202,6 +211,7 @@ PgStatement = (
     | ShowStatement
     | FetchStatement
     | SessionStatement
+    | NotifyStatement
     | EmptyStatement
 )
 
@@ -310,7 +320,7 @@ _DEFINITION_WORDS = frozenset({"CREATE", "DROP", "ALTER", "TRUNCATE", "COMMENT"}
 _OTHERS = frozenset(
     {
         *("ANALYZE", "CALL", "CHECKPOINT", "CLUSTER", "DO", "EXECUTE", "IMPORT"),
-        *("LISTEN", "LOAD", "LOCK", "MERGE", "NOTIFY", "PREPARE", "REASSIGN"),
+        *("LOAD", "LOCK", "MERGE", "PREPARE", "REASSIGN"),
         *("GRANT", "REINDEX", "REVOKE", "SECURITY", "VACUUM"),
     }
 )
@@ -361,8 +371,8 @@ def _read_statement(cursor: TokenCursor) -> PgStatement:
         case "CLOSE" | "DEALLOCATE" | "DISCARD":
             name = _last_name(cursor)
             return SessionStatement(first, None if name.lower() == "all" else name)
-        case "UNLISTEN":
-            return SessionStatement(first, None)
+        case "LISTEN" | "UNLISTEN" | "NOTIFY":
+            return _read_notify(first, cursor)
         case _:
             pass
     if first not in _OTHERS:
@@ -414,6 +424,19 @@ def _last_name(cursor: TokenCursor) -> str:
         return _name(cursor)
     except InputError:
         raise PgError("42601", "A name is missing at the end of the statement.") from None
+
+
+def _read_notify(action: str, cursor: TokenCursor) -> NotifyStatement:
+    try:
+        is_all = action == "UNLISTEN" and cursor.accept("*")
+        channel = None if is_all else _name(cursor)
+        has_payload = action == "NOTIFY" and cursor.accept(",")
+        payload = cursor.string("a payload") if has_payload else ""
+        cursor.finish()
+    except InputError:
+        cure = "write `LISTEN alerts`, or `NOTIFY channel, 'payload'`"
+        raise PgError("42601", f"{action} needs a channel.", cure) from None
+    return NotifyStatement(action, channel, payload)
 
 
 # --- settings -----------------------------------------------------------------------------------

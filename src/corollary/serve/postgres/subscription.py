@@ -247,8 +247,8 @@ async def collect_changes(
     waiting: pa.Table,
     statement: FetchStatement,
     ask: Callable[[float | None], Awaitable[pa.Table | None]],
-) -> tuple[pa.Table, pa.Table]:
-    """Return the changes that a FETCH gives, and those that are left.
+) -> pa.Table:
+    """Return the changes that wait, with those that come while a FETCH waits for more.
 
     Args:
         waiting: changes that have come already.
@@ -263,5 +263,4 @@ async def collect_changes(
         if found is None:
             break
         waiting = pa.concat_tables([waiting, found])
-    rows = waiting.slice(0, most)
-    return rows, waiting.slice(rows.num_rows)
+    return waiting

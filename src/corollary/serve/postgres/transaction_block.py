@@ -7,6 +7,7 @@ from corollary.data_class import dataclass
 from corollary.serve import requests
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.postgres.statements import NotifyStatement
 from corollary.serve.postgres.translation import TranslatedStatement
 
 
@@ -26,6 +27,7 @@ class TransactionBlock:
         status: whether there is one.
         pending: writes and definitions that are not committed yet.
         relations: what may be named after the definitions, once that was asked for.
+        notifications: what is told to others if it is committed.
         snapshot: the commit that all reads see, once one of them has seen it and that is asked for.
     """
 
@@ -33,6 +35,7 @@ class TransactionBlock:
     pending: list[TranslatedStatement] = field(default_factory=list)
     relations: VisibleRelations | None = None
     snapshot: int | None = None
+    notifications: list[NotifyStatement] = field(default_factory=list)
     _savepoints: list[tuple[str, int]] = field(default_factory=list)
 
     @property
@@ -46,6 +49,7 @@ class TransactionBlock:
         self.pending.clear()
         self.relations = None
         self._savepoints.clear()
+        self.notifications.clear()
         self.snapshot = None
 
     def fail(self) -> None:
