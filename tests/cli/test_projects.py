@@ -81,6 +81,9 @@ def test_environments_have_their_own_warehouse() -> None:
     assert cli("status", "--environment", "dev").exit_code == OK
     assert cli("status", env={"COROLLARY_ENVIRONMENT": "dev"}).exit_code == OK
     assert "C1904" in cli("status", "--environment", "prod").stderr
+    Path("corollary.toml").unlink()  # a variable that is set elsewhere, too, is of no effect
+    assert cli("status", "dev", env={"COROLLARY_ENVIRONMENT": "dev"}).exit_code == OK
+    assert "C1904" in cli("status", "dev", "--environment", "dev").stderr
 
 
 def test_what_is_given_wins() -> None:

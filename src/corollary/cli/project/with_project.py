@@ -47,7 +47,9 @@ def add_project(
     given = _given(context, command, args)
     if given is None or any(each in context.help_option_names for each in args):
         return args
-    named = given.get("environment") or os.environ.get(ENVIRONMENT_VARIABLE) or None
+    named = given.get("environment")
+    if named is None and Path(PROJECT_FILE).exists():
+        named = os.environ.get(ENVIRONMENT_VARIABLE) or None
     with report_errors(TerminalConsole(), is_json=given.get("format") == "json"):
         project = read_project(named)
     if project is None:
@@ -113,7 +115,7 @@ def _with_places(
     words = _words(arguments, given)
     first = arguments[0].name if arguments else None
     if first == "programs":
-        return args if words else [*project.programs, *args]
+        return args if words or not arguments[0].required else [*project.programs, *args]
     if first not in TAKEN_PLACES or project.warehouse is None:
         return args
     has_server = isinstance(command, ServedCommand) and (
