@@ -57,6 +57,25 @@ def test_description_of_a_relation(endpoint: Endpoint) -> None:
     assert '    "person_pkey" PRIMARY KEY, btree (id)' in lines
 
 
+def test_definitions_of_views(endpoint: Endpoint) -> None:
+    made = psql(
+        endpoint,
+        "CREATE VIEW minors AS SELECT name FROM person WHERE born > '2008-01-01'",
+        "CREATE MATERIALIZED VIEW names AS SELECT DISTINCT name FROM person",
+        r"\d+ minors",
+        "SELECT definition FROM pg_matviews WHERE matviewname = 'names'",
+        "SELECT pg_get_viewdef('path'::regclass)",
+    )
+    views = ("DROP VIEW minors", "DROP MATERIALIZED VIEW names")
+    hidden = psql(endpoint, "SELECT count(*) FROM pg_views", user="reader")
+    assert "DROP VIEW" in psql(endpoint, *views)
+    assert "SELECT `name` AS" not in hidden
+    assert "View definition:" in made
+    assert "FROM `person` WHERE `born` >" in made
+    assert "SELECT DISTINCT `name` FROM `person`;" in made
+    assert "-- `path` is defined by the rules of the warehouse" in made
+
+
 def test_statements_and_errors(endpoint: Endpoint) -> None:
     shown = psql(
         endpoint,

@@ -16,11 +16,13 @@ from corollary.serve.requests import DescribeRequest, RelationsRequest
 
 
 def answer_relations(context: HandlerContext, who: Principal, request: RelationsRequest) -> Answer:
-    """List the relations that somebody may see."""
+    """List the relations that somebody may see; how SQL defines them is not for readers."""
     database, commit = context.view(who, request.at)
     last = _last_changes(context, commit)
+    written = {} if isinstance(database, Reader) else sql_texts(state_of(database).program)
     found = [
-        relation_as_json(database, name, relation) | {"last_change": last.get(name)}
+        relation_as_json(database, name, relation)
+        | {"last_change": last.get(name), "definition": written.get(name)}
         for name, relation in visible_relations(database).items()
     ]
     return Answer.of(commit, {"relations": found, "commit": commit})

@@ -25,6 +25,7 @@ class VisibleRelation:
         kind: base, derived or virtual.
         tuples: how many there are; None if that is not known.
         key: the columns whose values tell its tuples apart, if it has a key.
+        definition: the statement in SQL that defines it, for who may see that.
     """
 
     name: str
@@ -32,6 +33,7 @@ class VisibleRelation:
     kind: str
     tuples: int | None = None
     key: tuple[str, ...] = ()
+    definition: str | None = None
 
     @property
     def is_base(self) -> bool:
@@ -76,6 +78,7 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
                 each["kind"],
                 each["tuples"],
                 tuple(each.get("key") or ()),
+                each.get("definition"),
             )
             for each in document["relations"]
         )

@@ -1,5 +1,6 @@
 """What a catalog is made of: the relations that a user sees, their columns, the types, settings."""
 
+import re
 import zlib
 from collections.abc import Iterator
 
@@ -16,6 +17,8 @@ KEY_SUFFIX = "_pkey"
 _KINDS = {RelationKind.BASE: "r", RelationKind.DERIVED: "m", RelationKind.VIRTUAL: "v"}
 """What `pg_class` calls them: tables, materialised views, views; an index is `i`."""
 
+_QUERY = re.compile(r"\bAS\s+(?=\(|(?:SELECT|WITH|VALUES|FROM|TABLE)\b)", re.IGNORECASE)
+"""What is before the query of a view."""
 _RELATIONS = pa.schema(
     {
         "oid": pa.uint32(),
@@ -94,7 +97,10 @@ def _relation_rows(
     name, tuples = relation.name, relation.tuples
     oid, kind = numbers[name], _KINDS[RelationKind(relation.kind)]
     key, listed = _key(relation), ", ".join(map(_quoted, relation.key))
-    definition = f"-- `{name}` is defined by the program of the warehouse"
+    found = None if relation.definition is None else _QUERY.search(relation.definition)
+    definition = f"-- `{name}` is defined by the rules of the warehouse"
+    if found is not None:
+        definition = f"{found.string[found.end() :]};"
     size = len(relation.columns)
     yield oid, None, name, _quoted(name), kind, size, tuples, key, listed, definition
     if kind == "r" and key:
