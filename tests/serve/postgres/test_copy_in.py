@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import string
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -238,6 +241,16 @@ def test_a_client_breaks_off(owner: Connection) -> None:
     with pytest.raises(KeyError):
         copy_lines_of_client()
     assert owner.execute("SELECT count(*) FROM crate").fetchone() == (0,)
+
+
+def test_no_file_is_left(
+    owner: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for data in ("1\n", "1\n", "x\n"):  # written, refused by the key, no row
+        with suppress(errors.DatabaseError):
+            _copy(owner, "COPY crate (id) FROM STDIN", data)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_in_a_transaction(owner: Connection) -> None:

@@ -429,7 +429,11 @@ class PgConnection:
             self._channel.write(ms.EMPTY_QUERY)
             return
         if result.reader is not None:
-            await self._receive_copy(result.reader)
+            try:
+                await self._receive_copy(result.reader)
+            except BaseException:
+                result.reader.file.close()
+                raise
             result = portal.result = await self.session.finish_copy(result.reader)
         if result.stream is not None:
             await self._send_stream(portal, result, result.stream)

@@ -489,7 +489,7 @@ class PgSession:
         if not self.block.pending:
             return None
         alone, is_alone = self.block.request(), self.block.is_alone
-        waiting = tuple(self.block.pending)  # files of rows go with what has them
+        copied = [each.copied for each in self.block.pending if each.copied is not None]
         has_definitions = self.block.has_definitions
         self.block.pending.clear()
         shared = requests.SqlChangesRequest(alone.statements, alone.parameters)
@@ -504,7 +504,9 @@ class PgSession:
                 answer = await call(alone)
         except ServiceError as error:
             raise pg_error(error) from None
-        del waiting
+        finally:
+            for each in copied:
+                each.file.close()
         if has_definitions:
             self.block.relations = None
             self.shared.forget_relations()
