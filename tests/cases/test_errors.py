@@ -64,11 +64,15 @@ def test_every_code_is_documented_once() -> None:
     assert documented == sorted(codes_in("."))
 
 
+WRITES = {"C1384"}
+"""What only statements that write have: tests/unit/database/sql/test_sql_upserts.py."""
+
+
 def test_every_code_has_a_case() -> None:
     texts = [path.with_suffix(".err").read_text("utf-8") for path in CASES]
     shown = {code for text in texts for code in re.findall(r"^\w+\[(C\d{4})\]", text, re.MULTILINE)}
     # What other parts find, in queries, in data and at run time, is tested there.
-    assert shown - codes_in("rewrite") == codes_in(*CASE_PACKAGES) - codes_in("rewrite")
+    assert shown - codes_in("rewrite") == codes_in(*CASE_PACKAGES) - codes_in("rewrite") - WRITES
 
 
 EXAMPLE = re.compile(r"^\| (C\d{4}) \| .* \| `(.*)` \| .* \|$", re.MULTILINE)

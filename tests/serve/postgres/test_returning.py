@@ -94,7 +94,7 @@ def test_what_was_returned_holds_or_the_transaction_fails(
         owner.execute("BEGIN")
         assert owner.execute(query).fetchall() == [(11,)]
         assert other.execute(query).fetchall() == [(11,)]
-    with pytest.raises(errors.SerializationFailure):
+    with pytest.raises(errors.SerializationFailure, match="C1385"):
         owner.execute("COMMIT")
     assert owner.execute(query).fetchall() == [(12,)]
 

@@ -73,6 +73,7 @@ def test_settings_are_defaults_of_parameters() -> None:
             "limit_seconds": 2.5,
         },
         None,
+        {"dev": "dev"},
     )
 
 
