@@ -11,7 +11,7 @@ from support.sql.corpus import FOLDER
 ANSWERS = [
     tuple(line.split(" => ")) for line in (FOLDER / "functions.txt").read_text().splitlines()[1:]
 ]
-TOGETHER = 200
+TOGETHER = 100
 
 
 @pytest.mark.parametrize("start", range(0, len(ANSWERS), TOGETHER))
