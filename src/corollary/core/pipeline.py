@@ -148,7 +148,8 @@ def is_range(expression: logic.Expression) -> bool:
 def names_needed(stage: Stage) -> set[str]:
     """Return the names of the variables that have values before a stage can run.
 
-    >>> sorted(names_needed(Probe(Reference("r"), (Variable("x"), Variable("y")), (0,))))
+    >>> variables = logic.Variable("x"), logic.Variable("y")
+    >>> sorted(names_needed(Probe(Reference("r"), variables, (0,))))
     ['x']
     """
     if not isinstance(stage, Probe):
@@ -159,7 +160,8 @@ def names_needed(stage: Stage) -> set[str]:
 def names_read(stage: Stage) -> set[str]:
     """Return the names of the variables that a stage matches or computes with.
 
-    >>> sorted(names_read(Filter(Condition("<", Variable("x"), Variable("y")))))
+    >>> less = logic.Condition("<", logic.Variable("x"), logic.Variable("y"))
+    >>> sorted(names_read(Filter(less)))
     ['x', 'y']
     """
     match stage:

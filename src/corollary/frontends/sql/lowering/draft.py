@@ -339,9 +339,9 @@ _NULL = logic.Constant(None)
 def fold_nulls(functor: logic.Functor) -> logic.Term:
     """Return a term of the same value; the arguments are folded already.
 
-    >>> fold_nulls(Functor("+", (Constant(1), Constant(None))))
+    >>> fold_nulls(logic.Functor("+", (logic.Constant(1), logic.Constant(None))))
     Constant(value=None, type=None)
-    >>> fold_nulls(Functor("coalesce", (Constant(None), Constant(1))))
+    >>> fold_nulls(logic.Functor("coalesce", (logic.Constant(None), logic.Constant(1))))
     Constant(value=1, type=None)
     """
     arguments = functor.arguments
