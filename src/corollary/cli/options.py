@@ -444,7 +444,8 @@ class MaintenanceOptions(EngineOptions, AlgorithmOptions, LimitOptions):
     without: Without
     allow_webhook: Annotated[
         tuple[str, ...],
-        "Let alerts be posted to URLs that begin with this one. May be repeated.",
+        "Let alerts be posted to URLs that begin with this one, or mailed: `mailto:@mail.example`. "
+        "May be repeated.",
         option(metavar="URL", multiple=True, envvar="COROLLARY_ALLOW_WEBHOOKS"),
     ]
     alerts: Annotated[

@@ -5,17 +5,23 @@
 event to several sinks, each with a message of its own.
 
 The URL of a webhook is permitted if an entry of the operator's allow-list has the same scheme, host
-and port, and its path is the URL's path or a prefix of it that ends with a whole segment.
+and port, and its path is the URL's path or a prefix of it that ends with a whole segment. The
+address of a mail is permitted by itself, `mailto:ops@mail.example`, or its domain,
+`mailto:@mail.example`.
+
+What is secret is in the environment of the process that delivers. A program names the variable,
+which begins with `COROLLARY_SECRET_`, so that no program can ask for any other.
 """
 
 import math
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from corollary.core.logic import Value
 from corollary.core.program import Reaction
@@ -34,6 +40,7 @@ class SinkKind(StrEnum):
     JSONLINES = "jsonlines"
     RELATION = "relation"
     WEBHOOK = "webhook"
+    EMAIL = "email"
     CALLBACK = "callback"
 
 
@@ -41,16 +48,58 @@ LOCATION_PARAMETERS = {
     SinkKind.JSONLINES: "filename",
     SinkKind.RELATION: "relation",
     SinkKind.WEBHOOK: "url",
+    SinkKind.EMAIL: "to",
 }
 """The parameter of `.alert` that locates a sink."""
+SETTINGS = {SinkKind.WEBHOOK: ("format", "text", "secret"), SinkKind.EMAIL: ("subject", "body")}
+"""What else can be said of a sink."""
+TEMPLATES = frozenset({"text", "subject", "body"})
+"""The settings in which placeholders are filled in, when the alert is delivered."""
+COMMON_PLACEHOLDERS = ("id", "event", "message", "commit")
+"""What such a template can show besides the columns of the event."""
+SECRET = re.compile(r"COROLLARY_SECRET_[A-Z0-9_]+")
+"""The names of variables that a program may refer to."""
+SMTP_VARIABLE = "COROLLARY_SMTP"
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where an alert goes: the kind of sink, and its file, relation, URL or event."""
+    """Where an alert goes: the kind of sink, and its file, relation, URL, addresses or event.
+
+    Settings follow an address as a fragment: the outbox tells sinks apart by this text.
+
+    >>> Sink(SinkKind.WEBHOOK, "https://hooks.example/team#format=slack").settings
+    {'format': 'slack'}
+    """
 
     kind: SinkKind = SinkKind.CONSOLE
     location: str = ""
+
+    @property
+    def address(self) -> str:
+        """The location without settings; a URL as the program has it."""
+        return self.location.partition("#")[0] if self.kind in SETTINGS else self.location
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What else the program says of it."""
+        return dict(parse_qsl(self.location.partition("#")[2])) if self.kind in SETTINGS else {}
+
+    @property
+    def url(self) -> "WebhookUrl | None":
+        """The URL of a webhook; None if the environment lacks it, or has another text."""
+        is_secret = self.address.startswith("$")
+        url = os.environ.get(self.address[1:], "") if is_secret else self.address
+        return parse_webhook_url(url)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment without which nothing can be delivered to it."""
+        if self.kind is SinkKind.EMAIL:
+            return (SMTP_VARIABLE,)
+        secret = self.settings.get("secret", "")
+        url = self.address[1:] if self.kind in SETTINGS and self.address.startswith("$") else ""
+        return tuple(each for each in (url, secret) if each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +140,10 @@ def sink_of(reaction: Reaction) -> Sink:
     kind = SinkKind(reaction.parameter("IO", SinkKind.CONSOLE))
     if kind is SinkKind.CALLBACK:
         return Sink(kind, reaction.relation)
-    return Sink(
-        kind, reaction.parameter(LOCATION_PARAMETERS[kind]) if kind in LOCATION_PARAMETERS else ""
-    )
+    location = reaction.parameter(LOCATION_PARAMETERS[kind]) if kind in LOCATION_PARAMETERS else ""
+    settings = [(name, reaction.parameter(name)) for name in SETTINGS.get(kind, ())]
+    given = urlencode([each for each in settings if each[1]])
+    return Sink(kind, f"{location}#{given}" if given else location)
 
 
 def alerts_of(
@@ -132,8 +182,9 @@ def render_message(
     columns: Sequence[str],
     row: Sequence[Value],
     types: Sequence[Type],
+    escape: Callable[[str], str] = str,
 ) -> str:
-    """Return the message of an `.alert` or `.abort` with the values of a row filled in.
+    """Return a template, such as the message of an `.alert`, with the values of a row filled in.
 
     >>> from corollary.core.types import NUMBER
     >>> render_message("{{{x}}} is lost", ("x",), (7,), (NUMBER,))
@@ -143,9 +194,7 @@ def render_message(
         [
             each
             if isinstance(each, str)
-            else "null"
-            if row[each] is None
-            else format_value(row[each], types[each])
+            else escape("null" if row[each] is None else format_value(row[each], types[each]))
             for each in _pieces(template, tuple(columns))
         ]
     )
@@ -251,4 +300,34 @@ def is_permitted(address: WebhookUrl, allowed: Iterable[WebhookUrl]) -> bool:
         (each.scheme, each.host, each.port) == (address.scheme, address.host, address.port)
         and f"{address.path}/".startswith(f"{each.path.rstrip('/')}/")
         for each in allowed
+    )
+
+
+# --- mail ----------------------------------------------------------------------------------------
+
+MAILTO = "mailto:"
+_MAILBOX = re.compile(r"[A-Za-z0-9._+=~!$%&*/?^{|}'-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
+
+
+def parse_recipients(text: str) -> tuple[str, ...] | None:
+    """Return the addresses between commas; None if one of them cannot be the address of a mail.
+
+    >>> parse_recipients("ops@mail.example, eva@mail.example")
+    ('ops@mail.example', 'eva@mail.example')
+    >>> parse_recipients("Eva <eva@mail.example>")
+    """
+    found = tuple(each.strip() for each in text.split(","))
+    return found if all(map(_MAILBOX.fullmatch, found)) else None
+
+
+def is_mail_permitted(recipient: str, allowed: Iterable[str]) -> bool:
+    """Whether an address, or its domain, is on an allow-list.
+
+    >>> [is_mail_permitted("eva@mail.example", [each]) for each in ("@mail.example", "@example")]
+    [True, False]
+    """
+    local, _, domain = recipient.rpartition("@")
+    return any(
+        name in ("", local) and place.lower() == domain.lower()
+        for name, _, place in (each.rpartition("@") for each in allowed)
     )

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from corollary.analysis.bags import bags_of, rows_name
 from corollary.analysis.phrases import invalid_parameter, one_of, related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
-from corollary.core.alerts import LOCATION_PARAMETERS, SinkKind, parse_webhook_url
+from corollary.core.alerts import (
+    LOCATION_PARAMETERS,
+    SECRET,
+    SETTINGS,
+    SinkKind,
+    parse_recipients,
+    parse_webhook_url,
+)
 from corollary.core.program import Reaction
 from corollary.core.types import NUMBER, SYMBOL, Type
 from corollary.errors import Diagnostic
@@ -18,7 +25,9 @@ _EXAMPLES = {
     SinkKind.JSONLINES: '`filename="alerts.jsonl"`',
     SinkKind.RELATION: "`relation=alarm`",
     SinkKind.WEBHOOK: '`url="https://hooks.example/team"`',
+    SinkKind.EMAIL: '`to="ops@mail.example"`',
 }
+FORMATS = ("json", "slack", "teams")
 _WEBHOOK_EXAMPLE = "`https://host/path`, without user, fragment and dots between slashes"
 
 
@@ -36,7 +45,7 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
             continue
         kind = SinkKind(channel)
         location = LOCATION_PARAMETERS.get(kind, "")
-        known = ("IO", location) if location else ("IO",)
+        known = ("IO", location, *SETTINGS.get(kind, ())) if location else ("IO",)
         unknown = [name for name, _ in reaction.parameters if name not in known]
         for name in unknown:
             yield _unknown(reaction, name, known)
@@ -45,17 +54,44 @@ def alerts(resolved: ResolvedProgram, columns: Columns) -> Iterator[Diagnostic]:
             if unknown:
                 continue  # perhaps a misspelling of the one that is missing
             yield invalid_parameter(reaction, f"`IO={kind}` needs `{location}`", _EXAMPLES[kind])
-        elif kind is SinkKind.WEBHOOK and parse_webhook_url(value) is None:
+        elif kind is SinkKind.WEBHOOK:
+            yield from _webhook(reaction, value)
+        elif kind is SinkKind.EMAIL and parse_recipients(value) is None:
             yield invalid_parameter(
-                reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE
+                reaction, "An alert cannot be mailed `to` this", "`ops@mail.example`, with commas"
             )
         elif kind is SinkKind.RELATION:
             yield from _relation_sink(resolved, columns, reaction, value)
 
 
+def _webhook(reaction: Reaction, url: str) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a URL, and with what is posted to it."""
+    is_secret = url.startswith("$") and SECRET.fullmatch(url[1:])
+    if not is_secret and parse_webhook_url(url) is None:
+        yield invalid_parameter(
+            reaction, "An alert cannot be posted to this `url`", _WEBHOOK_EXAMPLE
+        )
+    format_ = reaction.parameter("format", FORMATS[0])
+    if format_ not in FORMATS:
+        expected = one_of(f"`{each}`" for each in FORMATS)
+        yield invalid_parameter(reaction, f"`format={format_}` is not a format", expected)
+    secret = reaction.parameter("secret")
+    if secret and not SECRET.fullmatch(secret):
+        yield invalid_parameter(
+            reaction,
+            "A `secret` is the name of a variable of the environment",
+            "one like `COROLLARY_SECRET_OPS`",
+        )
+
+
 def _unknown(reaction: Reaction, name: str, known: tuple[str, ...]) -> Diagnostic:
     of_other = next(
-        (kind for kind, location in LOCATION_PARAMETERS.items() if location == name and known), None
+        (
+            kind
+            for kind, location in LOCATION_PARAMETERS.items()
+            if known and name in (location, *SETTINGS.get(kind, ()))
+        ),
+        None,
     )
     listed = f"its parameters are {one_of(f'`{each}`' for each in known)}" if known else ""
     if of_other is not None:

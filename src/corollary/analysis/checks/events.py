@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from corollary.analysis.phrases import related_spans, suggest_name
 from corollary.analysis.resolution import ResolvedProgram, is_active
-from corollary.core.alerts import PLACEHOLDER
+from corollary.core.alerts import COMMON_PLACEHOLDERS, PLACEHOLDER, TEMPLATES
 from corollary.core.logic import Atom
 from corollary.core.program import Reaction
 from corollary.errors import Diagnostic
@@ -132,8 +132,12 @@ def _placeholders(resolved: ResolvedProgram, reaction: Reaction) -> Iterator[Dia
     schema = resolved.schemas.get(reaction.relation)
     if schema is None:
         return
-    for found in PLACEHOLDER.finditer(reaction.message):
-        name = found.group(1)
+    named = [found[1] for found in PLACEHOLDER.finditer(reaction.message)]
+    for parameter, template in reaction.parameters:
+        if parameter in TEMPLATES:
+            found = (each[1] for each in PLACEHOLDER.finditer(template))
+            named += [each for each in found if each not in COMMON_PLACEHOLDERS]
+    for name in named:
         if name is not None and name not in schema.columns:
             columns = ", ".join(f"`{{{column}}}`" for column in schema.columns) or "none"
             yield Diagnostic(

@@ -7,6 +7,7 @@ again, each time after twice as long. What this process cannot deliver (a webhoo
 does not permit, an event for which it has no callback) is left for a process that can.
 """
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
@@ -15,7 +16,16 @@ from typing import assert_never
 from uuid import uuid4
 
 from corollary import fault
-from corollary.core.alerts import Sink, SinkKind, WebhookUrl, is_permitted, parse_webhook_url
+from corollary.core.alerts import (
+    MAILTO,
+    Sink,
+    SinkKind,
+    WebhookUrl,
+    is_mail_permitted,
+    is_permitted,
+    parse_recipients,
+    parse_webhook_url,
+)
 from corollary.data_class import dataclass
 from corollary.database.alerts.sender import Claim, Sender, UnreachableError
 from corollary.database.commit import MAX_ALERT_DEPTH
@@ -37,10 +47,12 @@ class Outlets:
 
     Attributes:
         webhooks: the beginnings of permitted URLs.
+        mail: the permitted addresses of mails, and domains after an `@`.
         directory: which the files of alerts may not leave; that of the warehouse if not given.
     """
 
     webhooks: tuple[WebhookUrl, ...] = ()
+    mail: tuple[str, ...] = ()
     directory: Path | None = None
 
     @classmethod
@@ -50,18 +62,24 @@ class Outlets:
         Raises:
             InputError: `C1012`, an entry of the allow-list is not the beginning of a URL.
         """
-        found = []
+        found, mail = [], []
         for each in webhooks:
+            if each.startswith(f"{MAILTO}@") or (
+                each.startswith(MAILTO) and parse_recipients(each.removeprefix(MAILTO))
+            ):
+                mail.append(each.removeprefix(MAILTO))
+                continue
             address = parse_webhook_url(each)
             if address is None or address.query:
                 raise InputError.of(
                     "C1012",
                     f"`{each}` does not say which webhooks are permitted.",
                     None,
-                    "write the beginning of their URL, such as `https://hooks.example/team`",
+                    "write the beginning of their URL, such as `https://hooks.example/team`, or "
+                    "`mailto:@mail.example`",
                 )
             found.append(address)
-        return cls(tuple(found), None if directory is None else Path(directory))
+        return cls(tuple(found), tuple(mail), None if directory is None else Path(directory))
 
 
 @dataclass(slots=True)
@@ -73,12 +91,33 @@ class SenderFactory:
     outlets: Outlets
     begin: Callable[[DeliveredAlerts], Transaction]
 
-    def is_permitted(self, sink: Sink) -> bool:
-        """Whether the operator permits a sink: only webhooks need a permission."""
-        if sink.kind is not SinkKind.WEBHOOK:
-            return True
-        address = parse_webhook_url(sink.location)
-        return address is not None and is_permitted(address, self.outlets.webhooks)
+    def obstacle(self, sink: Sink) -> Diagnostic | None:
+        """Return why this process must leave the alerts for a sink to another one, if it must.
+
+        Only what goes to other machines needs a permission.
+        """
+        unset = [name for name in sink.variables if not os.environ.get(name)]
+        if unset:
+            return _warning(
+                "C1014",
+                f"Alerts wait for {describe_sink(sink)}, and `{unset[0]}` is not set here",
+                f"set `{unset[0]}` in the environment of the process that delivers them",
+            )
+        permitted, allowed = True, f"{MAILTO}@DOMAIN"
+        if sink.kind is SinkKind.WEBHOOK:
+            url, allowed = sink.url, "the beginning of its URL"
+            permitted = url is not None and is_permitted(url, self.outlets.webhooks)
+        elif sink.kind is SinkKind.EMAIL:
+            recipients = parse_recipients(sink.address) or ()
+            permitted = all(is_mail_permitted(each, self.outlets.mail) for each in recipients)
+        if permitted:
+            return None
+        return _warning(
+            "C1011",
+            f"Alerts wait for {describe_sink(sink)}, which is not permitted here",
+            f"permit {allowed} with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS "
+            "or `corollary.open(…, webhooks=[…])`",
+        )
 
     def create(self, sink: Sink) -> Sender | None:
         """Return what delivers to a permitted sink; None if this process cannot.
@@ -100,8 +139,13 @@ class SenderFactory:
             case SinkKind.WEBHOOK:
                 from corollary.database.alerts.webhook import WebhookSender
 
-                address = parse_webhook_url(sink.location)
-                return None if address is None else WebhookSender(address)
+                url = sink.url
+                return None if url is None else WebhookSender(url, sink.settings)
+            case SinkKind.EMAIL:
+                from corollary.database.alerts.mail import MailSender
+
+                recipients = parse_recipients(sink.address)
+                return None if recipients is None else MailSender(recipients, sink.settings)
             case SinkKind.CALLBACK:
                 from corollary.database.alerts.callback import CallbackSender
 
@@ -160,15 +204,11 @@ class _Delivery:
 
     def _sender(self, sink: Sink) -> Sender | None:
         """Return what delivers to a sink; None if this process cannot."""
-        if not self._senders.is_permitted(sink):
-            self._problems[sink] = _warning(
-                "C1011",
-                f"Alerts wait for {describe_sink(sink)}, which is not permitted here",
-                "permit the beginning of its URL with `--allow-webhook`, COROLLARY_ALLOW_WEBHOOKS "
-                "or `corollary.open(…, webhooks=[…])`",
-            )
-            return None
-        return self._senders.create(sink)
+        obstacle = self._senders.obstacle(sink)
+        if obstacle is None:
+            return self._senders.create(sink)
+        self._problems[sink] = obstacle
+        return None
 
     def _serve(self, sink: Sink, sender: Sender) -> None:
         """Deliver what is due for a sink, until there is nothing or it cannot be reached."""
@@ -225,14 +265,17 @@ class _Delivery:
 def describe_sink(sink: Sink) -> str:
     """Return a sink in words; of a URL only the host, since the rest may be a secret."""
     if sink.kind is SinkKind.WEBHOOK:
-        address = parse_webhook_url(sink.location)
+        if sink.address.startswith("$"):
+            return f"the webhook `{sink.address}`"
+        address = parse_webhook_url(sink.address)
         return "a webhook" if address is None else f"a webhook at `{address.origin}`"
     names: Mapping[SinkKind, str] = {
         SinkKind.JSONLINES: "the file",
         SinkKind.RELATION: "the relation",
+        SinkKind.EMAIL: "mail to",
         SinkKind.CALLBACK: "the callbacks of",
     }
-    return f"{names.get(sink.kind, str(sink.kind))} `{sink.location}`"
+    return f"{names.get(sink.kind, str(sink.kind))} `{sink.address}`"
 
 
 def _warning(code: str, text: str, cure: str) -> Diagnostic:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from corollary.analysis.bags import rows_name
 from corollary.analysis.traverse import atom_uses
-from corollary.core.alerts import PLACEHOLDER
+from corollary.core.alerts import PLACEHOLDER, TEMPLATES
 from corollary.core.logic import Atom, Clause, Term, Wildcard
 from corollary.core.printer import print_clause, print_value
 from corollary.core.program import (
@@ -187,7 +187,12 @@ class _Edit:
             new = self._asked.rename.get(name)
             return found[0] if new is None else f"{{{new}}}"
 
-        return replace(each, message=PLACEHOLDER.sub(renamed, each.message))
+        parameters = (
+            (name, PLACEHOLDER.sub(renamed, value) if name in TEMPLATES else value)
+            for name, value in each.parameters
+        )
+        message = PLACEHOLDER.sub(renamed, each.message)
+        return replace(each, message=message, parameters=tuple(parameters))
 
     # --- clauses -------------------------------------------------------------------------------
 

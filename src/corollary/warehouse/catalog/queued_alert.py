@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
-from corollary.core.alerts import Alert
+from corollary.core.alerts import COMMON_PLACEHOLDERS, Alert, render_message
+from corollary.core.types import NUMBER, SYMBOL
 from corollary.data_class import dataclass
 
 RETRY_MIN_SECONDS, RETRY_MAX_SECONDS = 1.0, 3600.0
@@ -32,6 +34,17 @@ class QueuedAlert:
     def as_json(self) -> dict[str, Any]:
         """Return it as external sinks receive it."""
         return {"id": self.id, "commit": self.commit, **self.alert.as_json()}
+
+    def render(self, template: str, escape: Callable[[str], str] = str) -> str:
+        """Return a template with the columns of the event, and what all alerts have."""
+        alert = self.alert
+        return render_message(
+            template,
+            (*alert.columns, *COMMON_PLACEHOLDERS),
+            (*alert.row, self.id, alert.event, alert.message, self.commit),
+            (*alert.types, SYMBOL, SYMBOL, SYMBOL, NUMBER),
+            escape,
+        )
 
 
 @dataclass(frozen=True, slots=True)
