@@ -5,9 +5,10 @@ held, converted, is OLD of the new one: that is no event, sets off nothing, and 
 by the difference of their rules.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
+from corollary.analysis.bags import ROWS_SUFFIX
 from corollary.core.engine import LocalTable
 from corollary.core.program import Program, Relation
 from corollary.core.states import State
@@ -48,6 +49,41 @@ def altered_program(state: DatabaseState, alter: Alter) -> tuple[LoadedProgram, 
     loaded = load_next_program(program, before, held=free, replaced=names | parts)
     tuples = tuple(_converted(state, how, loaded))
     return with_written_parts(loaded, tuples), Conversion(frozenset(names | parts), tuples)
+
+
+def dropped_program(
+    state: DatabaseState, program: Program, drops: Collection[str]
+) -> tuple[LoadedProgram, Conversion]:
+    """Return a program that drops relations of the one in force, whatever tuples they have.
+
+    One of the same name that it declares is another relation, without tuples.
+
+    Args:
+        state: of the database.
+        program: the program after the edits.
+        drops: the relations, in small letters.
+
+    Raises:
+        InputError: the program is wrong, or would lose other tuples.
+    """
+    before = state.loaded.normal
+    names = {name for name in before.relations if name.lower() in drops}
+    sizes = {name: size for name in names if (size := row_count(state, name))}
+    names |= {before.bags[name] for name in names & before.bags.keys()}
+    held = {name: parts for name, parts in state.held_parts().items() if name not in names}
+    declared = {each.name for each in program.declarations}
+    again = {
+        name for name in names if name in declared or name.removesuffix(ROWS_SUFFIX) in declared
+    }
+    again |= {at for name in again for at in before.parts.get(name, {}).values()}
+    loaded = load_next_program(program, before, held=held, replaced=again)
+    return loaded, Conversion(frozenset(again), dropped=sizes)
+
+
+def row_count(state: DatabaseState, name: str) -> int:
+    """Return how many tuples a relation has, with their copies."""
+    counts = state.loaded.normal.bags.get(name)
+    return state.engine.size(name) if counts is None else count_copies(state.engine.handle(counts))
 
 
 def alterable_relation(loaded: LoadedProgram, name: str) -> Relation:

@@ -11,12 +11,13 @@ net change of base relations and rules; what follows from it in other base relat
 → deliver
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from corollary.active.events import has_observable_change
+from corollary.analysis.bags import ROWS_SUFFIX
 from corollary.console import Phase
 from corollary.core.alerts import Alert
 from corollary.core.engine import within_seconds
@@ -82,6 +83,8 @@ class TransactionRequest:
         columns: the relations that rows were given for, as they were declared then.
         reads: functions that return further operations, called on the state that is committed to.
         edits: of the program, in the order given.
+        drops: the relations that edits drop with their tuples, in small letters; with each, how
+            many operations and reads came before: what these do to it does not matter any more.
         alter: alters a relation, instead of edits.
         follow_up: what is written when all this is.
         delivers: the alerts that the commit itself delivers.
@@ -102,6 +105,7 @@ class TransactionRequest:
     columns: dict[str, Relation] = field(default_factory=dict)
     reads: list[Callable[[], pending_commit.DeferredOperations]] = field(default_factory=list)
     edits: list[Callable[[Program], Program]] = field(default_factory=list)
+    drops: dict[str, tuple[int, int]] = field(default_factory=dict)
     alter: "Alter | None" = None
     follow_up: pending_commit.FollowUp = pending_commit.NO_FOLLOW_UP
     # What is known from the start.
@@ -161,6 +165,18 @@ class TransactionRequest:
         self._edited = program, edited, len(self.edits)
         return edited
 
+    def drop(self, relations: Iterable[str]) -> None:
+        """Note relations that the last edit has dropped with their tuples."""
+        for name in relations:
+            self.drops[name.lower()] = len(self.operations), len(self.reads)
+            self.columns = {at: it for at, it in self.columns.items() if at.lower() != name.lower()}
+
+    def is_dropped(self, operation: Operation, number: int, *, is_read: bool) -> bool:
+        """Return whether a relation is dropped after an operation, or one of a read, on it."""
+        name = operation.relation.lower()
+        until = self.drops.get(name) or self.drops.get(name.removesuffix(ROWS_SUFFIX), (0, 0))
+        return number < until[is_read]
+
     def add_edit(self, program: Program, edit: Callable[[Program], Program]) -> None:
         """Add an edit, and try it on the program in force."""
         edited = edit(self.edit(program))
@@ -195,6 +211,7 @@ class CommitOutcome:
     trace: Sequence[counters.TraceRow] = ()
     jobs: Sequence[JobRecord] = ()
     kept: Mapping[str, KeptTuples] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
     triggered: Sequence[trigger_rounds.TriggerEffects] = ()
     existing: Sequence[Violation] = ()
     violations: Sequence[Violation] = ()
@@ -287,8 +304,8 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
     replay = request.find_replay(store)
     if replay is not None:
         return CommitOutcome.of_replay(replay)
-    outcome = CommitOutcome()
     program, conversion, operations, positions = _gather(state, request)
+    outcome = CommitOutcome(dropped=conversion.dropped)
     state.console.enter(Phase.PLAN)
     written = with_written_parts(program, operations, request.follow_up.relations)
     with state.begin(written, conversion) as pending:
@@ -445,8 +462,17 @@ def _gather(
         program, conversion = _edited_program(state, request)
     _refuse_altered_columns(request.columns, program.normal)
     operations = day_operations(state.engine, state.loaded.normal, program.normal, state.day)
-    operations += request.operations
-    operations += (each for read in deferred for each in read.operations)
+    operations += (
+        each
+        for at, each in enumerate(request.operations)
+        if not request.is_dropped(each, at, is_read=False)
+    )
+    operations += (
+        each
+        for at, read in enumerate(deferred)
+        for each in read.operations
+        if not request.is_dropped(each, at, is_read=True)
+    )
     positions = {name: each for read in deferred for name, each in read.positions.items()}
     return program, conversion, operations, positions
 
@@ -461,6 +487,10 @@ def _edited_program(
     program = request.edit(state.program) if request.edits else state.program
     if program is state.program:
         return state.loaded, Conversion()
+    if any(name.lower() in request.drops for name in state.loaded.normal.relations):
+        from corollary.database.alterations import dropped_program
+
+        return dropped_program(state, program, request.drops)
     added = add_relations(state.loaded, program)
     if added is None:
         added = load_next_program(program, state.loaded.normal, held=state.held_parts())

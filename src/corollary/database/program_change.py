@@ -1,7 +1,7 @@
 """An edit of the program in the engine: the relations of both programs, until one is in force."""
 
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, replace
 
 from corollary.core.engine import Engine, Limits
 from corollary.core.plans import WORKING_SEPARATOR
@@ -20,10 +20,12 @@ class Conversion:
     Attributes:
         replaced: the relations that become others, whatever their types are.
         tuples: operations on the new ones.
+        dropped: the relations that are dropped with rows, and how many these are.
     """
 
     replaced: frozenset[str] = frozenset()
     tuples: tuple[Operation, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

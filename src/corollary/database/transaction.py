@@ -51,6 +51,7 @@ class Transaction:
         trace: the rows of the papers' tables, if the transaction is traced.
         jobs: those in which partitions were asked, on Spark, while views were maintained.
         kept: by relation, the tuples that were deleted but that another part still asserts.
+        dropped: the tables that `DROP TABLE` has dropped, with the numbers of rows that have gone.
         triggered: what triggers did, round by round.
         existing: the tuples that violate a new constraint and were there before it.
         commit_number: of the commit; None if there was nothing to commit.
@@ -82,6 +83,7 @@ class Transaction:
         self.trace: list[TraceRow] = list(outcome.trace)
         self.jobs: list[JobRecord] = list(outcome.jobs)
         self.kept: dict[str, KeptTuples] = dict(outcome.kept)
+        self.dropped: dict[str, int] = dict(outcome.dropped)
         self.triggered: list[TriggerEffects] = list(outcome.triggered)
         self.existing: list[Violation] = list(outcome.existing)
         self.commit_number: int | None = outcome.commit_number
@@ -288,11 +290,17 @@ class Transaction:
         """Replace the whole program, as if its text had been edited."""
         self.edit(lambda _: program)
 
-    def edit(self, edit: Callable[[Program], Program]) -> None:
-        """Edit the program at the commit; errors in the edit itself are raised now."""
+    def edit(self, edit: Callable[[Program], Program], drops: Iterable[str] = ()) -> None:
+        """Edit the program at the commit; errors in the edit itself are raised now.
+
+        Args:
+            edit: returns the program that follows another.
+            drops: the relations whose tuples go, with those that were given for them until now.
+        """
         self._check_open()
         if not self.is_repeated:
             self._request.add_edit(self._state.program, edit)
+            self._request.drop(drops)
 
     def alter(self, alter: "Alter") -> None:
         """Alter a relation at the commit, and nothing else; the tuples there fit, or it fails."""

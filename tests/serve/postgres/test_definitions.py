@@ -42,8 +42,7 @@ def connection(server: Endpoint) -> Iterator[psycopg.Connection[Any]]:
         yield connection
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE tablename <> 'day'")
         names = [name for (name,) in tables.fetchall()]
-        for name in sorted(names, key=lambda each: each == "customer"):  # the others refer to it
-            connection.execute(f'TRUNCATE "{name}"')
+        for name in names:
             connection.execute(f'DROP TABLE "{name}" CASCADE')
 
 
@@ -95,16 +94,49 @@ def test_what_is_read_is_dropped_last(connection: psycopg.Connection[Any]) -> No
     connection.execute("DROP MATERIALIZED VIEW turnover CASCADE")
     assert _rows(connection, "SELECT viewname FROM pg_views WHERE viewname = 'cities'") == []
     with pytest.raises(psycopg.DatabaseError, match="`sale` refers to it"):
-        connection.execute("DROP TABLE customer CASCADE")
+        connection.execute("DROP TABLE customer")
     connection.execute("DROP TABLE IF EXISTS nothing, sale, customer")
     assert _rows(connection, "SELECT tablename FROM pg_tables WHERE tablename = 'sale'") == []
 
 
-def test_rows_are_not_dropped_with_their_table(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
-    with pytest.raises(psycopg.DatabaseError, match="C0913"):
+def test_a_table_is_dropped_with_its_rows(server: Endpoint) -> None:
+    notices: list[str | None] = []
+    with psycopg.connect(**server.arguments()) as connection:
+        connection.add_notice_handler(lambda each: notices.append(each.message_primary))
+        connection.execute("CREATE TABLE t (a int)")
+        connection.execute("INSERT INTO t VALUES (1), (1), (2)")
+        connection.commit()
+        connection.execute("INSERT INTO t VALUES (3)")
         connection.execute("DROP TABLE t")
-    assert _rows(connection, "TABLE t") == [(1,)]
+        with pytest.raises(errors.UndefinedTable):
+            connection.execute("TABLE t")
+        connection.rollback()
+        assert sorted(_rows(connection, "TABLE t")) == [(1,), (1,), (2,)]
+        connection.execute("INSERT INTO t VALUES (3)")
+        connection.execute("DROP TABLE t")
+        connection.execute("CREATE TABLE t (a text)")
+        connection.execute("INSERT INTO t VALUES ('new')")
+        assert _rows(connection, "TABLE t") == [("new",)]
+        assert notices == []
+        connection.commit()
+        assert _rows(connection, "TABLE t") == [("new",)]
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("DROP TABLE t")
+        connection.commit()
+    assert notices == ["3 rows have gone with `t`; earlier commits keep them."]
+
+
+def test_a_table_is_emptied_and_filled_in_a_transaction(server: Endpoint) -> None:
+    with psycopg.connect(**server.arguments()) as connection:
+        connection.execute("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")
+        connection.commit()
+        connection.execute("TRUNCATE t")
+        connection.execute("INSERT INTO t VALUES (2)")
+        connection.execute("CREATE TABLE u AS SELECT a + 1 AS b FROM t")
+        connection.commit()
+        assert _rows(connection, "SELECT * FROM t, u") == [(2, 3)]
+        connection.execute("DROP TABLE t, u")
+        connection.commit()
 
 
 def test_definitions_of_a_transaction_are_made_together(server: Endpoint) -> None:
@@ -123,7 +155,7 @@ def test_definitions_of_a_transaction_are_made_together(server: Endpoint) -> Non
             connection.execute("INSERT INTO t VALUES (1)")
         connection.rollback()
         with pytest.raises(errors.FeatureNotSupported, match="not possible in a transaction"):
-            connection.execute("TRUNCATE day")
+            connection.execute("ALTER TABLE day RENAME TO night")
         connection.rollback()
 
 

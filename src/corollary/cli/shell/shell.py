@@ -192,6 +192,8 @@ def _change_lines(transaction: Transaction) -> Iterator[str]:
     yield f"commit {transaction.commit_number}"
     sizes = [(name, each.counts) for name, each in transaction.changes.items()]
     yield from align((name, signed(counts)) for name, counts in sizes if any(counts))
+    for name, rows in transaction.dropped.items():
+        yield f"dropped {name} with {counted(rows, 'row')}"
     for alert in transaction.alerts:
         yield f"alert: {alert.message}"
 

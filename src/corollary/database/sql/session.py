@@ -266,9 +266,16 @@ class SqlSession:
 
     def _edit(self, edits: Sequence[PlacedDefinition | nodes.Drop]) -> Transaction | None:
         given = tuple(edits)
+        drops = [
+            each.name.text
+            for each in given
+            if isinstance(each, nodes.Drop) and each.kind is nodes.DroppedKind.TABLE
+        ]
         self._is_edited = True
         return self._in_transaction(
-            lambda transaction: transaction.edit(lambda program: edit_program(program, given))
+            lambda transaction: transaction.edit(
+                lambda program: edit_program(program, given), drops
+            )
         )
 
     def _alter_view(self, statement: nodes.AlterView) -> Transaction | None:

@@ -20,7 +20,6 @@ from corollary.database.program.loaded_program import LoadedProgram, load_progra
 from corollary.database.state import DatabaseState
 from corollary.database.writing.quarantine import with_same_quarantine
 from corollary.errors import InputError
-from corollary.warehouse.copies import count_copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def alter(
 
     def edited(before: LoadedProgram) -> tuple[Program, Alteration]:
         relation = alterations.alterable_relation(before, alteration.relation)
-        sizes.append(_size(state, relation.name))
+        sizes.append(alterations.row_count(state, relation.name))
         if program is None:
             return _edited(before, relation, alteration), alteration
         return _given(state, relation, alteration, program), alteration
@@ -95,17 +94,11 @@ def alter(
         transaction.commit_number,
         alteration.relation,
         sizes[-1],
-        _size(state, alteration.relation),
+        alterations.row_count(state, alteration.relation),
         _counts(transaction.changes, state.loaded.normal),
         print_declaration(declaration),
         tuple(print_clause(each) for each in new.clauses if each not in old.clauses),
     )
-
-
-def _size(state: DatabaseState, name: str) -> int:
-    """Return how many tuples a relation has, with their copies."""
-    counts = state.loaded.normal.bags.get(name)
-    return state.engine.size(name) if counts is None else count_copies(state.engine.handle(counts))
 
 
 # --- the program ---------------------------------------------------------------------------------

@@ -117,7 +117,8 @@ def answer_sql_transaction(
         context.note_commit(transaction)
     counts = [0 if each is None else each.rows for each in rows]
     returned = rows[0].returned if len(rows) == 1 and rows[0] is not None else None
-    return _answer_written(context.commit, counts, returned)
+    dropped = {} if transaction is None else transaction.dropped
+    return _answer_written(context.commit, counts, returned, dropped)
 
 
 def read_arrow_file(path: str) -> "pa.Table":
@@ -188,8 +189,13 @@ def sql_changes_answer(commit: int, writes: PreparedWrites) -> Answer:
     return _answer_written(commit, writes.row_counts(), writes.returned)
 
 
-def _answer_written(commit: int, counts: list[int], returned: "pa.Table | None") -> Answer:
+def _answer_written(
+    commit: int,
+    counts: list[int],
+    returned: "pa.Table | None",
+    dropped: Mapping[str, int] | None = None,
+) -> Answer:
     """Return the numbers of rows that were written, or the rows that a single write returns."""
     if returned is not None:
         return Answer(commit, table=returned)
-    return Answer.of(commit, {"commit": commit, "rows": counts})
+    return Answer.of(commit, {"commit": commit, "rows": counts, "dropped": dict(dropped or {})})

@@ -271,6 +271,9 @@ class PgConnection:
         if not self.session.block.is_open:
             self._portals.clear()
         self._report_settings()
+        for each in self.session.notices:
+            self._channel.write(ms.notice_response(each))
+        self.session.notices.clear()
         self._write_notifications()
         self._channel.write(ms.ready_for_query(self.session.block.status.encode()))
         await self._channel.flush()

@@ -24,7 +24,7 @@ class Definition:
     Attributes:
         tag: how the statement is called when it is complete.
         statements: in Corollary's SQL.
-        is_edit: whether it creates or drops something: then it can be made with others.
+        is_edit: whether it can be made in a transaction, with others.
     """
 
     tag: str
@@ -59,7 +59,7 @@ def read_definition(source: StatementSource, relations: VisibleRelations) -> Def
             return Definition("ALTER TABLE", (spark_text(tree),), is_edit=False)
         case exp.TruncateTable():
             texts = [f"TRUNCATE TABLE {_written_name(each)}" for each in tree.expressions]
-            return Definition("TRUNCATE TABLE", tuple(texts), is_edit=False)
+            return Definition("TRUNCATE TABLE", tuple(texts), is_edit=True)
         case exp.Comment():
             return Definition("COMMENT", (spark_text(tree),), is_edit=False)
         case _:
@@ -88,7 +88,7 @@ def _created(tree: exp.Create, relations: VisibleRelations) -> Definition:
     # Its texts and divisions mean what they mean in a question.
     typed, _ = type_parameters(query, (), relations, is_catalog=False)
     text = f"{spark_text(tree)} AS {typed.sql(SPARK, identify=True, comments=False)}"
-    return Definition(tag, (text,), is_edit=words != ["TABLE"])
+    return Definition(tag, (text,), is_edit=True)
 
 
 def _dropped(tree: exp.Drop) -> Definition:

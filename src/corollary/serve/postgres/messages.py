@@ -381,6 +381,11 @@ def error_response(error: PgError) -> bytes:
     return message(b"E", _notice_fields(severity, error.sqlstate, error.message, error.hint))
 
 
+def notice_response(text: str) -> bytes:
+    """Return a notice, which clients show beside what they have asked for."""
+    return message(b"N", _notice_fields("NOTICE", "00000", text, None))
+
+
 def _notice_fields(severity: str, sqlstate: str, text: str, hint: str | None) -> bytes:
     fields = {"S": severity, "V": severity, "C": sqlstate, "M": text}
     if hint:

@@ -93,6 +93,7 @@ class PgSession:
     cursors: dict[str, OpenCursor] = field(default_factory=dict)
     streams: Subscriptions = field(default_factory=Subscriptions)
     listener: Listener = field(default_factory=Listener)
+    notices: list[str] = field(default_factory=list)
     _last_commit: int | None = None
     _running: "asyncio.Future[Any] | None" = None
     _is_cancelled: bool = False
@@ -510,8 +511,17 @@ class PgSession:
         if has_definitions:
             self.block.relations = None
             self.shared.forget_relations()
+            self._note_dropped(answer)
         self._last_commit = answer.commit
         return answer
+
+    def _note_dropped(self, answer: Answer) -> None:
+        """Note how many rows have gone with tables, unless the client wants no notices."""
+        if self.settings.get("client_min_messages") in ("warning", "error"):
+            return
+        for name, rows in answer.json["dropped"].items():
+            said = "row has" if rows == 1 else "rows have"
+            self.notices.append(f"{rows:,} {said} gone with `{name}`; earlier commits keep them.")
 
     # --- transactions --------------------------------------------------------------------------
 

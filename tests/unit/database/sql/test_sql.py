@@ -633,12 +633,11 @@ def test_drop(db: corollary.Database) -> None:
     assert "`w` reads it" in refusal(db, "DROP VIEW v")
     db.sql("DROP ALERT w; DROP VIEW v; DROP VIEW IF EXISTS v")
     assert print_program(db.program) == empty
-    db.sql("DELETE FROM u")
-    db.sql("DROP TABLE u; DELETE FROM t; DROP TABLE t")
+    assert db.sql("DROP TABLE u; DROP TABLE t").dropped == {"t": 3, "u": 3}
     assert print_program(db.program) == ""
 
 
-def test_drop_cascades_to_what_reads_it_and_never_to_rows(db: corollary.Database) -> None:
+def test_drop_cascades_to_what_reads_it_and_to_references(db: corollary.Database) -> None:
     empty = print_program(db.program)
     db.sql("""
         CREATE VIEW v AS SELECT a FROM u; CREATE MATERIALIZED VIEW w AS SELECT a FROM v;
@@ -646,11 +645,38 @@ def test_drop_cascades_to_what_reads_it_and_never_to_rows(db: corollary.Database
     """)
     db.sql("DROP VIEW v CASCADE")
     assert print_program(db.program) == empty
-    db.sql("CREATE TABLE p (n INT PRIMARY KEY); CREATE TABLE c (n INT REFERENCES p (n))")
-    db.sql("CREATE VIEW v AS SELECT n FROM p")
-    assert "`c` refers to it" in refusal(db, "DROP TABLE p CASCADE")
-    db.sql("DROP TABLE c RESTRICT; DROP TABLE p CASCADE")
+    db.sql("""
+        CREATE TABLE p (n INT PRIMARY KEY);
+        CREATE TABLE c (n INT REFERENCES p (n) ON DELETE CASCADE, m INT CHECK (m > 0))
+    """)
+    db.sql(
+        "CREATE VIEW v AS SELECT n FROM p; INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1)"
+    )
+    assert "`c` refers to it and `v` reads it" in refusal(db, "DROP TABLE p")
+    assert db.sql("DROP TABLE p CASCADE").dropped == {"p": 1}
+    db.sql("INSERT INTO c VALUES (2, 2)")
+    assert "CHECK (m > 0)" in violated(db, "INSERT INTO c VALUES (3, 0)")
+    assert ask(db, "SELECT * FROM c") == [(1, 1), (2, 2)]
+    db.sql("DROP TABLE c RESTRICT")
     assert print_program(db.program) == empty
+
+
+def test_rows_that_are_dropped_stay_in_earlier_commits(tmp_path: Path) -> None:
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        db.sql("CREATE TABLE t (k INT, a INT); INSERT INTO t VALUES (1, 5), (1, 5), (2, 6)")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(a) AS a FROM t GROUP BY k")
+        full = db.commits
+        db.sql("BEGIN; INSERT INTO t VALUES (7, 7); DROP TABLE t CASCADE; CREATE TABLE t (a INT)")
+        assert ask(db, "SELECT * FROM t") == []
+        db.sql("ROLLBACK; BEGIN; INSERT INTO t VALUES (7, 7); DROP TABLE t CASCADE")
+        db.sql("CREATE TABLE t (k INT, a INT); INSERT INTO t VALUES (8, 8)")
+        assert db.sql("COMMIT").dropped == {"t": 3}
+    with corollary.open(tmp_path / "wh", engine="local") as db:
+        assert ask(db, "SELECT * FROM t") == [(8, 8)]
+        assert db.sql("DROP TABLE IF EXISTS nothing; DROP TABLE t").dropped == {"t": 1}
+        old = f"SELECT * FROM t VERSION AS OF {full}"
+        assert ask(db, f"{old} ORDER BY k") == [(1, 5), (1, 5), (2, 6)]
+        assert ask(db, f"SELECT * FROM v VERSION AS OF {full}") == [(1, 10), (2, 6)]
 
 
 def test_an_assertion_an_alert_and_triggers(db: corollary.Database) -> None:

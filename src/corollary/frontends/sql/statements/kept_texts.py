@@ -340,18 +340,33 @@ def _drop(
             drop.name.span,
             f"write `DROP {kind.upper()} {found.name}`",
         )
-    for other in ({**every} | {each.name.lower(): each for each in new}).values():
-        if other.name.lower() == key or key not in _tables_of(other.statement):
-            continue
-        has_rows = isinstance(other.statement, nodes.CreateTable)
-        if has_rows or not drop.cascades:
-            raise InputError.of(
-                "C1372",
-                f"`{found.name}` cannot be dropped: `{other.name}` "
-                f"{'refers to' if has_rows else 'reads'} it.",
-                drop.name.span,
-                f"drop `{other.name}` first{'' if has_rows else ', or write `CASCADE`'}",
+    readers = [
+        other
+        for other in ({**every} | {each.name.lower(): each for each in new}).values()
+        if other.name.lower() != key and key in _tables_of(other.statement)
+    ]
+    if readers and not drop.cascades:
+        words = {True: "refers to it", False: "reads it"}
+        listed = " and ".join(
+            f"`{each.name}` {words[isinstance(each.statement, nodes.CreateTable)]}"
+            for each in readers
+        )
+        raise InputError.of(
+            "C1372",
+            f"`{found.name}` cannot be dropped: {listed}.",
+            drop.name.span,
+            f"drop {' and '.join(f'`{each.name}`' for each in readers)} first, or write `CASCADE`: "
+            "views that read it are dropped, too, and tables lose their foreign keys",
+        )
+    for other in readers:
+        if isinstance(other.statement, nodes.CreateTable):
+            [free] = _parse_kept(
+                {other.name: print_table(_without_reference(other.statement, key))}
             )
+            rest = without_owned(rest, [other.name])
+            every[other.name.lower()] = free
+            new[:] = [each for each in new if each.name != other.name] + [free]
+            continue
         name = SqlName(other.name, drop.name.span)
         dependent = replace(drop, kind=_dropped_kind(other), name=name, if_exists=True)
         rest = _drop(dependent, rest, every, kept, new)
@@ -359,6 +374,16 @@ def _drop(
     every.pop(key, None)
     new[:] = [each for each in new if each.name.lower() != key]
     return without_owned(rest, [found.name])
+
+
+def _without_reference(table: nodes.CreateTable, key: str) -> nodes.CreateTable:
+    """Return a table without its foreign keys to another one."""
+    stays = [
+        each
+        for each in table.constraints
+        if not isinstance(each, nodes.ForeignKey) or each.table.text.lower() != key
+    ]
+    return replace(table, constraints=tuple(stays))
 
 
 def _dropped_kind(found: PlacedDefinition) -> nodes.DroppedKind:
