@@ -122,7 +122,7 @@ class PgConnection:
     def _cancel_other(self, request: ms.CancelRequest) -> None:
         other = self._context.sessions.get(request.process)
         if other is not None and secrets.compare_digest(other.secret, request.secret):
-            other.session.cancel()
+            other.session.running.cancel()
 
     async def _open_session(self, opening: ms.Startup) -> None:
         parameters = dict(opening.parameters)
@@ -143,7 +143,7 @@ class PgConnection:
             self.process = secrets.randbelow(1 << 31)
         self._session = PgSession(self._context.shared, who, database, self.process, settings)
         self._context.sessions[self.process] = self
-        self._channel.when_ended(self._session.leave)
+        self._channel.when_ended(self._session.running.leave)
         self._session.listener.wake = self._wake
         self._channel.write(ms.AUTHENTICATION_OK)
         self._report_settings()
@@ -214,11 +214,11 @@ class PgConnection:
                 return
             if self._is_skipping and kind not in (b"S", b"Q"):
                 continue
-            self.session.begin_statement()
+            self.session.running.begin()
             try:
                 await self._check_token()
                 read = partial(ms.read_message, kind, payload)
-                await self._handle(await self.session.compute(read, len(payload)))
+                await self._handle(await self.session.running.compute(read, len(payload)))
             except PgError as error:
                 await self._fail(error, is_simple=kind == b"Q")
         raise stopping()
@@ -311,12 +311,12 @@ class PgConnection:
         if await self._run_shape(text):
             await self._ready()
             return
-        read = await self.session.compute(partial(st.read_statements, text), len(text))
+        read = await self.session.running.compute(partial(st.read_statements, text), len(text))
         if not read:
             self._channel.write(ms.EMPTY_QUERY)
         for at, statement in enumerate(read):
             if at:
-                self.session.begin_statement()
+                self.session.running.begin()
             has_write_next = at + 1 < len(read) and isinstance(read[at + 1], st.WriteStatement)
             prepared = await self.session.read(statement)
             if prepared.types:
@@ -372,7 +372,9 @@ class PgConnection:
             raise PgError("08P01", "There are other numbers of formats than of values.")
         oids = [each.oid for each in types]
         decode = partial(decode_parameters, values, oids, message.formats)
-        decoded = await self.session.compute(decode, sum(len(each or b"") for each in values))
+        decoded = await self.session.running.compute(
+            decode, sum(len(each or b"") for each in values)
+        )
         self._portals[message.portal] = Portal(prepared, decoded, message.result_formats)
         self._channel.write(ms.BIND_COMPLETE)
 
@@ -500,9 +502,9 @@ class PgConnection:
             match kind:
                 case b"d":
                     if reader.feed(payload):
-                        await self.session.compute(reader.convert)
+                        await self.session.running.compute(reader.convert)
                 case b"c":
-                    await self.session.compute(partial(reader.convert, is_last=True))
+                    await self.session.running.compute(partial(reader.convert, is_last=True))
                     return
                 case b"f":
                     reason = ms.FieldReader(payload).string()

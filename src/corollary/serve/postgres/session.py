@@ -1,11 +1,8 @@
 """One client's statements: prepared ones, portals, cursors, and the transaction that is open."""
 
-import asyncio
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -48,6 +45,7 @@ from corollary.serve.postgres.prepared import (
 )
 from corollary.serve.postgres.problems import PgError, not_supported, pg_error
 from corollary.serve.postgres.relations import VisibleRelations, parse_type
+from corollary.serve.postgres.running_statement import RunningStatement
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
 from corollary.serve.postgres.subscription import (
@@ -66,8 +64,6 @@ from corollary.serve.postgres.translation import (
 )
 from corollary.serve.postgres.wire_types import column_type
 
-Result = TypeVar("Result")
-
 STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
 UNFIT = PreparedStatement(st.EmptyStatement())
@@ -75,8 +71,6 @@ UNFIT = PreparedStatement(st.EmptyStatement())
 PLAN_COLUMN = "QUERY PLAN"
 READS_OWN = "C1379"
 """The code of writes that would have to see each other to be done together."""
-INLINE_BYTES = 1 << 13
-"""Less than this is decoded at once; a thread would take longer."""
 
 
 @dataclass(slots=True)
@@ -95,11 +89,10 @@ class PgSession:
     listener: Listener = field(default_factory=Listener)
     notices: list[str] = field(default_factory=list)
     _last_commit: int | None = None
-    _running: "asyncio.Future[Any] | None" = None
-    _is_cancelled: bool = False
-    _is_reading: bool = False
-    _has_left: bool = False
-    _arrived: float = field(default_factory=time.monotonic)
+    running: RunningStatement = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.running = RunningStatement(self.shared, self.who, self.settings)
 
     # --- preparing -----------------------------------------------------------------------------
 
@@ -118,7 +111,7 @@ class PgSession:
         known = relations.recall(key)
         if isinstance(known, PreparedStatement):
             return known
-        read = await self.compute(partial(st.read_statements, text), len(text))
+        read = await self.running.compute(partial(st.read_statements, text), len(text))
         if len(read) > 1:
             raise PgError("42601", "Only one statement can be prepared at once.")
         prepared = await self.read(read[0] if read else st.EmptyStatement(), oids)
@@ -158,7 +151,7 @@ class PgSession:
     async def _question(self, request: requests.Request, *, is_read: bool = False) -> Answer:
         """Return the answer to a request, which sees what waits to be committed."""
         asked = self.block.request(request) if self.block.pending else request
-        return await self._ask(self.shared.service.call(self.who, asked), is_read=is_read)
+        return await self.running.ask(self.shared.service.call(self.who, asked), is_read=is_read)
 
     async def _relations(self) -> VisibleRelations:
         if self.block.has_definitions:
@@ -169,14 +162,14 @@ class PgSession:
         known = self.shared.known_relations(self.who)
         if known is not None:
             return known
-        return await self._ask(self.shared.relations(self.who))
+        return await self.running.ask(self.shared.relations(self.who))
 
     async def read(self, statement: st.PgStatement, oids: Sequence[int] = ()) -> PreparedStatement:
         """Return a statement with its tree and the types of its parameters."""
         if not isinstance(statement, st.StatementWithTree):
             return PreparedStatement(statement)
         relations = await self._relations()
-        return await self.compute(partial(prepare_statement, statement, oids, relations))
+        return await self.running.compute(partial(prepare_statement, statement, oids, relations))
 
     async def describe(self, prepared: PreparedStatement) -> list[FieldDescription] | None:
         """Return the columns that a statement will have; None if it has no rows.
@@ -348,11 +341,11 @@ class PgSession:
             self.settings.get,
             (lambda _, value, __: value) if is_empty else self._set_config,
         )
-        sql = await self.compute(partial(catalog_sql, prepared.tree, values, session))
+        sql = await self.running.compute(partial(catalog_sql, prepared.tree, values, session))
         if is_empty:
             sql = f"SELECT * FROM ({sql}) AS asked LIMIT 0"  # noqa: S608 - a tree was written
         running = self.shared.run_catalog_query(self.who, self.database, sql)
-        return await self._ask(running, is_read=True)
+        return await self.running.ask(running, is_read=True)
 
     async def _explain(
         self, prepared: PreparedStatement, values: Sequence[ParameterValue]
@@ -375,7 +368,7 @@ class PgSession:
         known = None if key is None else prepared.translations.get(key)
         if known is not None:
             return known.with_values(values)
-        translated = await self.compute(partial(with_values, prepared.tree, values, prefix))
+        translated = await self.running.compute(partial(with_values, prepared.tree, values, prefix))
         shape = None if key is None else translated_shape(prepared.tree, translated, prefix)
         if shape is not None:
             prepared.translations[key] = shape
@@ -399,10 +392,10 @@ class PgSession:
         elif tree.args.get("returning") or tree.args.get("conflict"):
             write = requests.SqlChangesRequest((translated.sql,), translated.parameters)
             asked = self.shared.service.call(self.who, self.block.request(write))
-            answer = await self._ask(asked, is_read=True)
+            answer = await self.running.ask(asked, is_read=True)
             if answer.table is not None:
                 digest = partial(digest_rows, answer.table)
-                translated = replace(translated, returned=await self.compute(digest))
+                translated = replace(translated, returned=await self.running.compute(digest))
             self.block.pending.append(translated)
         else:
             rows = await self._count(prepared, values)
@@ -437,7 +430,7 @@ class PgSession:
         """Make a definition, or keep it until the transaction ends; return the command tag."""
         self._require(AccessRole.ADMIN, "define anything")
         relations = await self._relations()
-        definition = await self.compute(partial(read_definition, source, relations))
+        definition = await self.running.compute(partial(read_definition, source, relations))
         if self.block.is_open and not definition.is_edit:
             raise not_supported(
                 f"{definition.tag} is not possible in a transaction.",
@@ -476,7 +469,7 @@ class PgSession:
         assert tree is not None
         if isinstance(tree, exp.Insert) and isinstance(tree.expression, exp.Values):
             return len(tree.expression.expressions)
-        counted = await self.compute(partial(counting_query, tree))
+        counted = await self.running.compute(partial(counting_query, tree))
         question = replace(prepared, tree=counted)
         table = await self._answer(await self._translate(question, values))
         return int(table.column(0)[0].as_py())
@@ -554,7 +547,7 @@ class PgSession:
     async def _notify(self, statement: st.NotifyStatement) -> StatementResult:
         if statement.action == "LISTEN":
             self.shared.listeners.add(self.listener)
-            await self._ask(self.listener.listen(self.shared.service, self.who, statement))
+            await self.running.ask(self.listener.listen(self.shared.service, self.who, statement))
         elif statement.action == "UNLISTEN":
             await self.listener.unlisten(statement.channel)
         else:
@@ -614,7 +607,7 @@ class PgSession:
         asker = self.shared.service, self.who
         stream = self.streams.begin(asker, statement, query, prepared.tree, relations=relations)
         try:
-            await self._ask(stream.open(), is_read=True)
+            await self.running.ask(stream.open(), is_read=True)
         except BaseException:
             await self.streams.end(stream)
             raise
@@ -624,7 +617,7 @@ class PgSession:
         self, stream: Subscription, seconds: float | None = None
     ) -> pa.Table | None:
         """Return the next changes of a subscription; None if none come in time."""
-        return await self._ask(stream.next(seconds), is_read=True, is_endless=True)
+        return await self.running.ask(stream.next(seconds), is_read=True, is_endless=True)
 
     async def _fetch_changes(self, statement: st.FetchStatement) -> StatementResult:
         """Return changes: those that wait, and those that come in time."""
@@ -634,77 +627,3 @@ class PgSession:
         cursor.table = await collect_changes(cursor.rest, statement, ask)
         cursor.position = 0
         return cursor.fetch(statement, FETCH_MAX_ROWS)
-
-    # --- asking and cancelling -----------------------------------------------------------------
-
-    def begin_statement(self) -> None:
-        """Count the time that a statement takes from now on, the arrival of its message."""
-        self._arrived = time.monotonic()
-
-    async def compute(self, call: Callable[[], Result], size: int | None = None) -> Result:
-        """Return what a function returns that only needs the processor.
-
-        Args:
-            call: the function.
-            size: of its data; if it is not given, or large, the function runs in a thread, so that
-                others are served meanwhile.
-
-        Raises:
-            PgError: it fails, is nested too deeply, or takes too long.
-        """
-        if size is not None and size <= INLINE_BYTES:
-            return call()
-        try:
-            return await self._ask(self.shared.statements.run(self.who.name, call))
-        except RecursionError:
-            raise PgError("54001", "The statement is nested too deeply.", "split it") from None
-
-    async def _ask(
-        self,
-        awaited: Coroutine[Any, Any, Result],
-        *,
-        is_read: bool = False,
-        is_endless: bool = False,
-    ) -> Result:
-        """Wait for an answer, which the client can cancel; if it is a read, by leaving.
-
-        Args:
-            awaited: the answer.
-            is_read: whether it changes nothing.
-            is_endless: whether it may take longer than `statement_timeout`.
-
-        Raises:
-            PgError: there is none.
-        """
-        task = asyncio.ensure_future(awaited)
-        self._running, self._is_reading = task, is_read
-        limit = None if is_endless else self.settings.timeout_seconds
-        if is_read and self._has_left:
-            self.cancel()
-        try:
-            if limit is None:
-                return await task
-            return await asyncio.wait_for(task, limit - (time.monotonic() - self._arrived))
-        except TimeoutError:
-            raise PgError("57014", "The statement took longer than statement_timeout.") from None
-        except asyncio.CancelledError:
-            if self._is_cancelled:
-                raise PgError("57014", "The statement was cancelled, as was asked for.") from None
-            raise
-        except ServiceError as error:
-            raise pg_error(error) from None
-        finally:
-            self._running = None
-            self._is_cancelled = self._is_reading = False
-
-    def cancel(self) -> None:
-        """Cancel the question that is being answered, if one is."""
-        if self._running is not None and not self._running.done():
-            self._is_cancelled = True
-            self._running.cancel()
-
-    def leave(self) -> None:
-        """Note that the client is gone: nobody waits for the answer to a question any more."""
-        self._has_left = True
-        if self._is_reading:
-            self.cancel()
