@@ -60,6 +60,8 @@ COMMON_PLACEHOLDERS = ("id", "event", "message", "commit")
 SECRET = re.compile(r"COROLLARY_SECRET_[A-Z0-9_]+")
 """The names of variables that a program may refer to."""
 SMTP_VARIABLE = "COROLLARY_SMTP"
+LINEAGE_VARIABLE = "OPENLINEAGE_URL"
+"""Where the events of OpenLineage go, which are delivered as alerts are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """A database: a program, an engine that holds its relations, and transactions on them."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Phase
-from corollary.core.alerts import SinkKind
+from corollary.core.alerts import LINEAGE_VARIABLE, SinkKind
 from corollary.core.program import Program
 from corollary.database.access.grants import check_grantable, check_reader_name
 from corollary.database.access.principals import OWNER
@@ -480,12 +481,20 @@ class Database(ReadAccess):
     # --- alerts --------------------------------------------------------------------------------
 
     def deliver(self) -> Delivered:
-        """Deliver the alerts that are due, as far as this process can.
+        """Deliver the alerts that are due, as far as this process can; then events of OpenLineage.
 
         What goes wrong is reported in the result and tried again later; it raises nothing.
         """
         self._state.check_open()
-        return deliver(self._store.outbox, self._senders)
+        found = deliver(self._store.outbox, self._senders)
+        warehouse = warehouse_of(self) if os.environ.get(LINEAGE_VARIABLE) else None
+        if warehouse is not None:
+            from corollary.database.alerts.openlineage import send_events
+
+            self.refresh()
+            problem = send_events(warehouse, self._state.loaded.normal)
+            found.problems += [] if problem is None else [problem]
+        return found
 
     def _after_commit(self) -> None:
         """Call callbacks; in memory, deliver everything.

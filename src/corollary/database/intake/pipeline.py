@@ -3,14 +3,17 @@
 what changed in the sources and in the text → one transaction → commit → publish → deliver alerts
 """
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
+from corollary.core.alerts import LINEAGE_VARIABLE
 from corollary.core.arrow import empty_table
 from corollary.core.engine import LocalTable, TableHandle, ValueRange
 from corollary.core.printer import print_program
@@ -21,7 +24,7 @@ from corollary.data_class import dataclass
 from corollary.database.arguments import PATH, checked, chosen
 from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
-from corollary.database.database import Database, state_of, store_of
+from corollary.database.database import Database, state_of, store_of, warehouse_of
 from corollary.database.intake import dry_run
 from corollary.database.intake.source_guards import (
     SourceDifference,
@@ -37,7 +40,7 @@ from corollary.database.store import Store
 from corollary.database.transaction import Transaction
 from corollary.database.writing import quarantine
 from corollary.database.writing.operations import Operation
-from corollary.errors import Diagnostic, InputError
+from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.warehouse.copies import CopiesHandle, count_copies
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.dialect import is_sqlite
@@ -145,7 +148,7 @@ def run(
         InputError: the program or a source is not acceptable; nothing was changed.
         ConflictError: others committed first every time.
     """
-    with state_of(database).lock:
+    with _telling_failure(database, is_dry=is_dry), state_of(database).lock:
         transaction = database.transaction(
             idempotency=idempotency,
             publish=not is_dry and not database.publishes_by_hand,
@@ -167,6 +170,20 @@ def run(
     if not is_dry:
         outcome.delivered = database.deliver()
     return outcome
+
+
+@contextmanager
+def _telling_failure(database: Database, *, is_dry: bool) -> Iterator[None]:
+    """Send to OpenLineage, if it is configured, that a run has failed."""
+    try:
+        yield
+    except CorollaryError as error:
+        warehouse = warehouse_of(database) if os.environ.get(LINEAGE_VARIABLE) else None
+        if warehouse is not None and not is_dry:
+            from corollary.database.alerts.openlineage import send_failure
+
+            send_failure(warehouse, error)
+        raise
 
 
 @checked(paths=PATH, facts=PATH, root=PATH, bad_rows=str, idempotency=str)
