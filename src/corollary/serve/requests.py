@@ -101,6 +101,22 @@ class SqlShapeRequest(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class SqlGivenRequest(Request):
+    """The answer to a question in SQL about tables that come with it, too, as an Arrow table.
+
+    It is of a process of the server: files are not read for anybody else.
+    """
+
+    sql: Annotated[str, "The question; `:name` stands for a parameter."]
+    given: Annotated[
+        Mapping[str, Any],
+        "By table: its columns with their types, whether it is a bag, an Arrow file.",
+    ]
+    parameters: Parameters = field(default_factory=dict)
+    at: At = None
+
+
+@dataclass(frozen=True, slots=True)
 class RelationsRequest(Request):
     """The relations: columns, kind, number of tuples, last change."""
 

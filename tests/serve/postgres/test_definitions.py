@@ -199,7 +199,6 @@ def test_a_transaction_reads_what_it_has_written_and_defined(server: Endpoint) -
 @pytest.mark.parametrize(
     ("text", "error", "word"),
     [
-        ("CREATE TEMP TABLE t (a int)", errors.FeatureNotSupported, "no temporary tables"),
         ("CREATE TABLE t (a serial)", errors.FeatureNotSupported, "do not count"),
         (
             "CREATE TABLE t (a int GENERATED ALWAYS AS IDENTITY)",

@@ -1,6 +1,7 @@
 """Reading a database: relations, answers to goals, history; watching what changes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
     from corollary.database.reading.answer import SqlAnswer
     from corollary.database.warehouse_store import WarehouseStore
     from corollary.frontends.sql.catalog import SqlCatalog
-    from corollary.frontends.sql.statements.questions import CompiledQuestion, StatementPlace
+    from corollary.frontends.sql.statements.questions import (
+        CompiledQuestion,
+        GivenTable,
+        StatementPlace,
+    )
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 
@@ -235,15 +240,28 @@ class ReadAccess(WhyAccess):
         """
         return self.ask(text, at, parameters)
 
-    def ask(self, text: str, at: Any, parameters: Mapping[str, Any]) -> "SqlAnswer":
-        """Answer a question in SQL, and refuse all other statements; see `sql`."""
+    def ask(
+        self,
+        text: str,
+        at: Any,
+        parameters: Mapping[str, Any],
+        given: "tuple[GivenTable, ...]" = (),
+    ) -> "SqlAnswer":
+        """Answer a question in SQL, and refuse all other statements; see `sql`.
+
+        Tables that are `given` with it can be named beside the relations.
+        """
         from corollary.database.reading.sql_texts import answer_text
 
         with bounded_question(self._state.limits):
-            found = self._recall(text, parameters) if at is None else None
+            found = self._recall(text, parameters) if at is None and not given else None
             if found is not None:
                 return found
-            return answer_text(text, parameters, at, self._ask_at, self._refuse_statements)
+
+            def ask(tree: Any, place: "StatementPlace", at: Any) -> "SqlAnswer":
+                return self._ask_at(tree, replace(place, given=given), at)
+
+            return answer_text(text, parameters, at, ask, self._refuse_statements)
 
     def _recall(self, text: str, parameters: Mapping[str, Any]) -> "SqlAnswer | None":
         """Answer a question by the plan of an earlier one; None if there is no such plan."""

@@ -158,7 +158,8 @@ class Reader(ReadAccess):
 
         self.refresh()
         granted = {name.lower() for name in self.granted}
-        asked = sorted(set(free_tables(tree)))
+        given = {each.declaration.name.lower() for each in place.given}
+        asked = sorted(set(free_tables(tree)) - given)
         for relation in asked:
             if relation not in granted:
                 self.require(relation)

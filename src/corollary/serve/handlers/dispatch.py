@@ -26,6 +26,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     commands.DeclarationsRequest: commands.answer_declarations,
     requests.QueryRequest: questions.answer_query,
     requests.SqlRequest: questions.answer_sql,
+    requests.SqlGivenRequest: questions.answer_sql_given,
     requests.SqlShapeRequest: questions.answer_sql_shape,
     requests.RelationsRequest: relations.answer_relations,
     requests.DescribeRequest: relations.answer_describe,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from corollary.analysis.phrases import suggest_name
 from corollary.core.arrow import arrow_type, sort_rows
-from corollary.core.program import Relation
+from corollary.core.program import Column, Declaration, Relation, TypeName
 from corollary.core.types import Type
 from corollary.core.values import format_value, parse_value
 from corollary.database.access.principals import Principal
@@ -19,6 +19,7 @@ from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext, PagedRequest
 from corollary.serve.handlers.cursors import Cursor
+from corollary.serve.type_texts import parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +48,24 @@ def answer_sql(context: HandlerContext, who: Principal, request: requests.SqlReq
     answer = database.ask(request.sql, None, request.parameters)
     table = answer.arrow() if answer.is_ordered else sort_rows(answer.arrow())
     return answer_rows(request, commit, answer.shape, table, first)
+
+
+def answer_sql_given(
+    context: HandlerContext, who: Principal, request: requests.SqlGivenRequest
+) -> Answer:
+    """Answer a question in SQL about tables that come with it."""
+    from corollary.frontends.sql.statements.questions import GivenTable
+
+    database, commit = context.view(who, request.at)
+    given = []
+    for name, (listed, is_bag, file) in request.given.items():
+        types = [(each, TypeName.of(parse_type(text))) for each, text in listed]
+        columns = tuple(Column(each, type_) for each, type_ in types)
+        table = Declaration(name, columns, storage="stored", is_bag=is_bag)
+        given.append(GivenTable(table, read_arrow_file(file)))
+    answer = database.ask(request.sql, None, request.parameters, tuple(given))
+    table = answer.arrow() if answer.is_ordered else sort_rows(answer.arrow())
+    return Answer(commit, table=table, types=tuple(map(str, answer.shape.types)))
 
 
 def answer_sql_shape(
@@ -99,6 +118,14 @@ def answer_rows(
         "cursor": cursor,
     }
     return Answer.of(commit, found)
+
+
+def read_arrow_file(path: str) -> "pa.Table":
+    """Return the rows of a file, which stay there until they are used."""
+    import pyarrow as pa
+
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
 
 
 # --- conditions ---------------------------------------------------------------------------------

@@ -14,7 +14,12 @@ from corollary.serve import requests
 from corollary.serve.answers import Answer
 from corollary.serve.handlers.context import HandlerContext
 from corollary.serve.handlers.programs import answer_explain
-from corollary.serve.handlers.questions import answer_sql, answer_sql_shape
+from corollary.serve.handlers.questions import (
+    answer_sql,
+    answer_sql_given,
+    answer_sql_shape,
+    read_arrow_file,
+)
 from corollary.serve.handlers.relations import answer_relations
 
 if TYPE_CHECKING:
@@ -121,14 +126,6 @@ def answer_sql_transaction(
     return _answer_written(context.commit, counts, returned, dropped)
 
 
-def read_arrow_file(path: str) -> "pa.Table":
-    """Return the rows of a file, which stay there until they are used."""
-    import pyarrow as pa
-
-    with pa.memory_map(path) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
 def answer_written_rows(
     context: HandlerContext, who: Principal, request: requests.SqlChangesRequest
 ) -> Answer:
@@ -145,6 +142,7 @@ INSIDE: Mapping[type[requests.Request], Callable[[HandlerContext, Principal, Any
     requests.RelationsRequest: answer_relations,
     requests.SqlChangesRequest: answer_written_rows,
     requests.SqlRequest: answer_sql,
+    requests.SqlGivenRequest: answer_sql_given,
     requests.SqlShapeRequest: answer_sql_shape,
 }
 """What can be asked inside of a transaction."""

@@ -9,6 +9,8 @@ import csv
 import io
 import re
 import tempfile
+from typing import Any
+from weakref import finalize
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from sqlglot import exp
 from corollary.core.arrow import schema_of, single_array
 from corollary.core.program import Relation
 from corollary.core.types import Type
+from corollary.data_class import dataclass
 from corollary.serve.postgres.parameters import FALSE_TEXTS, TRUE_TEXTS
 from corollary.serve.postgres.problems import PgError, not_supported
 from corollary.serve.postgres.relations import VisibleRelation
@@ -36,6 +39,29 @@ _ODD = rb"(?<!\\)((?:\\\\)*)\\"
 """A backslash that another one does not stand for."""
 _END_MARK = re.compile(rb"^\\\.\r?\n", re.MULTILINE)
 _HAS_ZONE = r"(Z|\d:\d\d.*[+-]\d\d(:?\d\d)?)$"
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """Rows for a relation, in a file that goes with this object."""
+
+    relation: Relation
+    rows: int
+    file: Any
+
+    @classmethod
+    def of(cls, relation: VisibleRelation, rows: pa.Table) -> "CopiedRows":
+        """Write rows to a file, which has their columns."""
+        file = tempfile.NamedTemporaryFile(prefix="corollary-rows-")  # noqa: SIM115
+        with pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_table(rows)
+        file.flush()
+        types = {each.name: each.type for each in relation.columns}
+        names = tuple(name for name in rows.column_names if name in types)
+        found = Relation(relation.name, names, tuple(types[e] for e in names), is_derived=False)
+        made = cls(found, rows.num_rows, file)
+        finalize(made, file.close)
+        return made
 
 
 class CopyReader:

@@ -50,6 +50,9 @@ def read_definition(source: StatementSource, relations: VisibleRelations) -> Def
     for table in tree.find_all(exp.Table):
         if table.db.lower() not in ("", PUBLIC):
             raise PgError("3F000", f"There is no schema `{table.db}`.", "relations are in `public`")
+        if table.name.lower() in relations.temporary:
+            text = f"`{table.name}` is a temporary table, which nothing else can be made of."
+            raise not_supported(text, "create a table, and insert its rows")
     match tree:
         case exp.Create(kind="TABLE" | "VIEW"):
             return _created(tree, relations)
@@ -71,8 +74,6 @@ def read_definition(source: StatementSource, relations: VisibleRelations) -> Def
 
 
 def _created(tree: exp.Create, relations: VisibleRelations) -> Definition:
-    if tree.find(exp.TemporaryProperty):
-        raise not_supported("There are no temporary tables.", "leave TEMPORARY out, or use WITH")
     if tree.find(*_IDENTITIES) or any(
         each.this.name in _COUNTERS for each in tree.find_all(exp.DataType)
     ):

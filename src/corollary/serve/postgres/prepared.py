@@ -18,6 +18,7 @@ from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.settings import SessionSettings
 from corollary.serve.postgres.statements import (
     CopyStatement,
+    EmptyStatement,
     FetchStatement,
     PgStatement,
     SetStatement,
@@ -26,7 +27,11 @@ from corollary.serve.postgres.statements import (
     parse_source,
 )
 from corollary.serve.postgres.subscription import Subscription
-from corollary.serve.postgres.translation import TranslatedShape, is_catalog_query
+from corollary.serve.postgres.translation import (
+    TranslatedShape,
+    is_catalog_query,
+    name_temporary,
+)
 from corollary.serve.postgres.wire_types import TEXT, WireType, arrow_column_type, column_type
 
 
@@ -39,6 +44,7 @@ class PreparedStatement:
         tree: the tree of a query or a write, in Corollary's SQL if it is not about `pg_catalog`.
         types: the types of its parameters.
         is_catalog: whether it is about `pg_catalog`.
+        temporary: the relations of temporary tables that it reads, or writes to.
         translations: what it was translated to, by the types of values.
     """
 
@@ -46,6 +52,7 @@ class PreparedStatement:
     tree: exp.Expr | None = None
     types: tuple[WireType, ...] = ()
     is_catalog: bool = False
+    temporary: frozenset[str] = frozenset()
     translations: dict[object, TranslatedShape] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -70,9 +77,21 @@ def prepare_statement(
     if is_write != isinstance(tree, exp.Insert | exp.Delete | exp.Update):
         raise PgError("42601", "The statement cannot be read.")
     tree.set("locks", None)  # `FOR UPDATE` changes nothing: readers wait for nobody
+    temporary = name_temporary(tree, relations)
     is_catalog = not is_write and is_catalog_query(tree, relations)
     tree, types = type_parameters(tree, oids, relations, is_catalog=is_catalog)
-    return PreparedStatement(statement, tree, types, is_catalog)
+    return PreparedStatement(statement, tree, types, is_catalog, temporary)
+
+
+def prepare_tree(tree: exp.Expr, relations: VisibleRelations) -> PreparedStatement:
+    """Return the query of a definition, which has no parameters.
+
+    Raises:
+        PgError: it cannot be read.
+    """
+    temporary = name_temporary(tree, relations)
+    tree, types = type_parameters(tree, (), relations, is_catalog=False)
+    return PreparedStatement(EmptyStatement(), tree, types, temporary=temporary)
 
 
 def counting_query(tree: exp.Expr) -> exp.Select:
@@ -235,7 +254,7 @@ def returned_fields(
     returning = None if tree is None else tree.args.get("returning")
     if tree is None or returning is None:
         return None
-    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    target = target_of(tree)
     relation = relations.get(target.name)
     columns = () if relation is None else relation.columns
     found = []
@@ -248,13 +267,19 @@ def returned_fields(
     return found
 
 
+def target_of(tree: exp.Expr) -> exp.Expr:
+    """Return the table that a write names."""
+    target: exp.Expr = tree.this
+    return target.this if isinstance(target, exp.Schema) else target
+
+
 def check_target(tree: exp.Expr, relations: VisibleRelations) -> None:
     """Refuse to write to what is not a base relation.
 
     Raises:
         PgError: it is not there, or rules fill it.
     """
-    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    target = target_of(tree)
     if not isinstance(target, exp.Table):
         raise PgError("42601", "The statement cannot be read.")
     if target.db and target.db.lower() != "public":

@@ -1,20 +1,19 @@
 """The relations that a client may see, as the service lists them."""
 
-import re
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
 from corollary.core.program import RelationKind
-from corollary.core.types import SYMBOL, Kind, Type, array_of, map_of, struct_of
 from corollary.data_class import dataclass
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition
 from corollary.frontends.sql.query_tree import QueryColumn
+from corollary.serve.type_texts import parse_type
 
+TEMPORARY_SCHEMA = "pg_temp"
 STATEMENTS_MAX = 512
 """The number of statements that are kept for one client."""
-_TOKEN = re.compile(r"\w+|->|\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,16 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
 
     Attributes:
         statements: the statements that were read for these relations, by their texts.
+        temporary: the relations of temporary tables, by the names that statements give these.
     """
 
-    def __init__(self, relations: Iterable[VisibleRelation] = ()) -> None:
+    def __init__(
+        self,
+        relations: Iterable[VisibleRelation] = (),
+        temporary: Mapping[str, str] | None = None,
+    ) -> None:
         self._found = {each.name.lower(): each for each in relations}
+        self.temporary = temporary or {}
         self.statements: OrderedDict[object, Any] = OrderedDict()
 
     def remember(self, key: object, statement: Any) -> None:
@@ -100,46 +105,3 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
     def shape(self) -> tuple[object, ...]:
         """Return what tells two programs apart: all but the numbers of tuples."""
         return tuple((each.name, each.columns, each.kind, each.key) for each in self.values())
-
-
-def parse_type(text: str) -> Type:
-    """Return the type that a text names, as `str(Type)` writes it; a record is a text.
-
-    >>> str(parse_type("decimal(12,2)?")), str(parse_type("[{a: number, b c: {date -> bool}}]"))
-    ('decimal(12,2)?', '[{a: number, b c: {date -> bool}}]')
-    """
-    return _read_type(deque(_TOKEN.findall(text)))
-
-
-def _read_type(tokens: deque[str]) -> Type:
-    first = tokens.popleft()
-    if first == "[":
-        found = array_of(_read_type(tokens))
-        tokens.popleft()
-    elif first == "{" and (tokens[0] in ("[", "{") or tokens[1] in ("->", "(")):
-        key, _ = _read_type(tokens), tokens.popleft()
-        found = map_of(key, _read_type(tokens))
-        tokens.popleft()
-    elif first == "{":
-        fields = []
-        while first != "}":
-            name = " ".join(iter(tokens.popleft, ":"))
-            fields.append((name, _read_type(tokens)))
-            first = tokens.popleft()
-        found = struct_of(fields)
-    else:
-        digits: list[int] = []
-        while tokens and first in _KINDS and (tokens[0] == "(" or len(digits) == 1):
-            _, number = tokens.popleft(), tokens.popleft()
-            digits.append(int(number))
-        if digits:
-            tokens.popleft()
-        precision, scale, *_ = *digits, 0, 0
-        found = Type(Kind(first), False, precision, scale) if first in _KINDS else SYMBOL
-    if tokens and tokens[0] == "?":
-        tokens.popleft()
-        return found.with_null(True)
-    return found
-
-
-_KINDS = frozenset(map(str, Kind))

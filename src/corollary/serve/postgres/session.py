@@ -44,7 +44,7 @@ from corollary.serve.postgres.prepared import (
     write_tag,
 )
 from corollary.serve.postgres.problems import PgError, not_supported, pg_error
-from corollary.serve.postgres.relations import VisibleRelations, parse_type
+from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.running_statement import RunningStatement
 from corollary.serve.postgres.settings import VERSION_TEXT, SessionSettings
 from corollary.serve.postgres.shared_state import SharedState
@@ -55,6 +55,7 @@ from corollary.serve.postgres.subscription import (
     added_columns,
     collect_changes,
 )
+from corollary.serve.postgres.temporary.statements import TemporaryStatements
 from corollary.serve.postgres.transaction_block import BlockStatus, TransactionBlock
 from corollary.serve.postgres.translation import (
     TranslatedStatement,
@@ -63,6 +64,7 @@ from corollary.serve.postgres.translation import (
     with_values,
 )
 from corollary.serve.postgres.wire_types import column_type
+from corollary.serve.type_texts import parse_type
 
 STATEMENTS_MAX = 1000
 """How many prepared statements a client may have."""
@@ -90,8 +92,10 @@ class PgSession:
     notices: list[str] = field(default_factory=list)
     _last_commit: int | None = None
     running: RunningStatement = field(init=False)
+    temporary: TemporaryStatements = field(init=False)
 
     def __post_init__(self) -> None:
+        self.temporary = TemporaryStatements(self)
         self.running = RunningStatement(self.shared, self.who, self.settings)
 
     # --- preparing -----------------------------------------------------------------------------
@@ -106,7 +110,7 @@ class PgSession:
         Raises:
             PgError: it cannot be read.
         """
-        relations = await self._relations()
+        relations = await self.relations()
         key = text, tuple(oids)
         known = relations.recall(key)
         if isinstance(known, PreparedStatement):
@@ -128,7 +132,7 @@ class PgSession:
         if "$" in text or not (is_question(text) or is_write(text)):
             return None
         shape, constants = cut_constants(text, "$")
-        relations = await self._relations()
+        relations = await self.relations()
         key = shape, tuple(map(type, constants))
         known = relations.recall(key)
         if known is None:
@@ -153,22 +157,25 @@ class PgSession:
         asked = self.block.request(request) if self.block.pending else request
         return await self.running.ask(self.shared.service.call(self.who, asked), is_read=is_read)
 
-    async def _relations(self) -> VisibleRelations:
+    async def relations(self) -> VisibleRelations:
+        """Return what statements may name, with what this client has made and nobody else sees."""
         if self.block.has_definitions:
             if self.block.relations is None:
                 answer = await self._question(requests.RelationsRequest())
                 self.block.relations = VisibleRelations.of_json(answer.json)
-            return self.block.relations
-        known = self.shared.known_relations(self.who)
-        if known is not None:
-            return known
-        return await self.running.ask(self.shared.relations(self.who))
+            found = self.block.relations
+        else:
+            known = self.shared.known_relations(self.who)
+            if known is None:
+                known = await self.running.ask(self.shared.relations(self.who))
+            found = known
+        return self.block.temporary.merged(found)
 
     async def read(self, statement: st.PgStatement, oids: Sequence[int] = ()) -> PreparedStatement:
         """Return a statement with its tree and the types of its parameters."""
         if not isinstance(statement, st.StatementWithTree):
             return PreparedStatement(statement)
-        relations = await self._relations()
+        relations = await self.relations()
         return await self.running.compute(partial(prepare_statement, statement, oids, relations))
 
     async def describe(self, prepared: PreparedStatement) -> list[FieldDescription] | None:
@@ -185,7 +192,7 @@ class PgSession:
             case st.FetchStatement(name, _, False):
                 return describe_table(self._cursor(name).table)
             case st.WriteStatement():
-                return returned_fields(prepared.tree, await self._relations())
+                return returned_fields(prepared.tree, await self.relations())
             case st.SelectStatement() | st.SubscribeStatement():
                 pass
             case _:
@@ -193,7 +200,9 @@ class PgSession:
         values = [example_value(each) for each in prepared.types]
         if prepared.is_catalog:
             return describe_table(await self._ask_catalog(prepared, values, is_empty=True))
-        translated = await self._translate(prepared, values)
+        translated = await self.translate(prepared, values)
+        if prepared.temporary:
+            return describe_table(await self._answer(translated, prepared.temporary))
         request = requests.SqlShapeRequest(translated.sql, translated.parameters)
         answer = await self._question(request)
         found = []
@@ -296,7 +305,10 @@ class PgSession:
                 raise PgError("25001", "DISCARD ALL is not possible in a transaction.")
             self.prepared.clear()
             self.cursors.clear()
+            self.block.temporary.tables.clear()
             self.settings.reset("all")
+        elif action == "DISCARD" and (name or "").lower() in ("temp", "temporary"):
+            self.block.temporary.tables.clear()
         elif action in ("CLOSE", "DEALLOCATE"):
             (self.cursors if action == "CLOSE" else self.prepared).clear()
         return session_tag(action, name)
@@ -308,22 +320,33 @@ class PgSession:
     ) -> pa.Table:
         if prepared.is_catalog:
             return await self._ask_catalog(prepared, values)
-        return await self._answer(await self._translate(prepared, values))
+        translated = await self.translate(prepared, values)
+        return await self._answer(translated, prepared.temporary)
 
-    async def _answer(self, translated: TranslatedStatement) -> pa.Table:
+    async def _answer(
+        self, translated: TranslatedStatement, temporary: frozenset[str] = frozenset()
+    ) -> pa.Table:
         """Return the rows of a question, which sees at least what this client has written."""
-        request = requests.SqlRequest(
-            translated.sql,
-            translated.parameters,
-            at=self.block.snapshot,
-            arrow=True,
-            min_commit=self._last_commit,
-        )
+        answer = await self.ask_question(translated, temporary)
+        assert answer.table is not None
+        return answer.table
+
+    async def ask_question(
+        self, translated: TranslatedStatement, temporary: frozenset[str]
+    ) -> Answer:
+        """Answer a question, with the temporary tables that it reads."""
+        text, values = translated.sql, translated.parameters
+        at, least = self.block.snapshot, self._last_commit
+        request: requests.SqlRequest | requests.SqlGivenRequest
+        if temporary:
+            given = self.block.temporary.given(temporary)
+            request = requests.SqlGivenRequest(text, given, values, at, min_commit=least)
+        else:
+            request = requests.SqlRequest(text, values, at, arrow=True, min_commit=least)
         answer = await self._question(request, is_read=True)
         if self.block.status is BlockStatus.OPEN and self.settings.has_snapshot:
             self.block.snapshot = answer.commit
-        assert answer.table is not None
-        return answer.table
+        return answer
 
     async def _ask_catalog(
         self,
@@ -351,7 +374,7 @@ class PgSession:
         self, prepared: PreparedStatement, values: Sequence[ParameterValue]
     ) -> pa.Table:
         """Return the lines of the plan of a question."""
-        translated = await self._translate(prepared, values)
+        translated = await self.translate(prepared, values)
         request = requests.ExplainRequest(translated.sql, min_commit=self._last_commit)
         answer = await self._question(request, is_read=True)
         return pa.table({PLAN_COLUMN: answer.json["text"].rstrip("\n").split("\n")})
@@ -360,9 +383,10 @@ class PgSession:
         self.settings.set(name, value, is_local=is_local)
         return self.settings.get(name) or ""
 
-    async def _translate(
+    async def translate(
         self, prepared: PreparedStatement, values: Sequence[ParameterValue], prefix: str = "p"
     ) -> TranslatedStatement:
+        """Return a statement in Corollary's SQL, with values for its parameters."""
         assert prepared.tree is not None
         key = shape_key(values, prefix)
         known = None if key is None else prepared.translations.get(key)
@@ -381,9 +405,16 @@ class PgSession:
     ) -> StatementResult:
         tree = prepared.tree
         assert isinstance(tree, exp.Insert | exp.Delete | exp.Update)
+        if self.block.temporary.named(tree.this) is not None:
+            return await self.temporary.write(prepared, values)
         self._require(AccessRole.WRITE, "change data")
-        check_target(tree, await self._relations())
-        translated = await self._translate(prepared, values, f"s{len(self.block.pending)}p")
+        if prepared.temporary:
+            self.block.pending.append(await self.temporary.insert_from(prepared, values))
+            if commits and not self.block.is_open:
+                await self.commit_pending()
+            return StatementResult(f"INSERT 0 {self.temporary.rows}")
+        check_target(tree, await self.relations())
+        translated = await self.translate(prepared, values, f"s{len(self.block.pending)}p")
         tag, answer = write_tag(tree), None
         is_first = not (self.block.pending and tree.args.get("returning"))
         if commits and is_first and not self.block.is_open:
@@ -428,8 +459,11 @@ class PgSession:
 
     async def _define(self, source: st.StatementSource) -> str:
         """Make a definition, or keep it until the transaction ends; return the command tag."""
+        tag = await self.temporary.define(source)
+        if tag is not None:
+            return tag
         self._require(AccessRole.ADMIN, "define anything")
-        relations = await self._relations()
+        relations = await self.relations()
         definition = await self.running.compute(partial(read_definition, source, relations))
         if self.block.is_open and not definition.is_edit:
             raise not_supported(
@@ -445,10 +479,13 @@ class PgSession:
 
     async def _begin_copy(self, form: st.CopyStatement) -> StatementResult:
         """Return who takes the rows of COPY FROM."""
-        self._require(AccessRole.WRITE, "change data")
         assert isinstance(form.source, exp.Select)
-        table, relations = form.source.find(exp.Table), await self._relations()
+        table, relations = form.source.find(exp.Table), await self.relations()
         assert table is not None
+        own = self.block.temporary.named(table)
+        if own is not None:
+            return StatementResult("COPY", reader=CopyReader(own[1].relation, form))
+        self._require(AccessRole.WRITE, "change data")
         check_target(exp.Insert(this=table.copy()), relations)
         return StatementResult("COPY", reader=CopyReader(relations[table.name], form))
 
@@ -458,6 +495,8 @@ class PgSession:
         Raises:
             PgError: they cannot be written.
         """
+        if self.temporary.copy(reader):
+            return StatementResult(f"COPY {reader.rows}")
         self.block.pending.append(TranslatedStatement("", {}, copied=reader))
         if not self.block.is_open:
             await self.commit_pending()
@@ -471,7 +510,7 @@ class PgSession:
             return len(tree.expression.expressions)
         counted = await self.running.compute(partial(counting_query, tree))
         question = replace(prepared, tree=counted)
-        table = await self._answer(await self._translate(question, values))
+        table = await self._answer(await self.translate(question, values))
         return int(table.column(0)[0].as_py())
 
     async def commit_pending(self) -> Answer | None:
@@ -521,7 +560,7 @@ class PgSession:
     def _begin(self, modes: str) -> StatementResult:
         if not self.block.is_open:
             self.settings.begin(modes)
-            self.block.status = BlockStatus.OPEN
+            self.block.begin()
         return StatementResult("BEGIN" if modes.startswith("BEGIN") else "START TRANSACTION")
 
     async def _commit_block(self) -> str:
@@ -539,7 +578,7 @@ class PgSession:
 
     def _end_block(self, *, is_committed: bool) -> None:
         self.settings.end(is_committed=is_committed)
-        self.block.end()
+        self.block.end(is_committed=is_committed)
         self.cursors = {name: each for name, each in self.cursors.items() if each.is_held}
 
     # --- notifications -------------------------------------------------------------------------
@@ -597,13 +636,13 @@ class PgSession:
         statement: st.SubscribeStatement,
         values: Sequence[ParameterValue],
     ) -> Subscription:
-        if prepared.is_catalog:
+        if prepared.is_catalog or prepared.temporary:
             raise not_supported("Only queries of relations can be followed.")
         if self.block.pending:
             message = "SUBSCRIBE shows what is committed, and this transaction has written."
             raise PgError("25001", message, "write `COMMIT` before it")
         assert prepared.tree is not None
-        query, relations = await self._translate(prepared, values), await self._relations()
+        query, relations = await self.translate(prepared, values), await self.relations()
         asker = self.shared.service, self.who
         stream = self.streams.begin(asker, statement, query, prepared.tree, relations=relations)
         try:

@@ -8,6 +8,7 @@ from corollary.serve import requests
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import NotifyStatement
+from corollary.serve.postgres.temporary.tables import TemporaryTable, TemporaryTables
 from corollary.serve.postgres.translation import TranslatedStatement
 
 
@@ -29,6 +30,7 @@ class TransactionBlock:
         relations: what may be named after the definitions, once that was asked for.
         notifications: what is told to others if it is committed.
         snapshot: the commit that all reads see, once one of them has seen it and that is asked for.
+        temporary: the temporary tables of the session.
     """
 
     status: BlockStatus = BlockStatus.IDLE
@@ -36,21 +38,41 @@ class TransactionBlock:
     relations: VisibleRelations | None = None
     snapshot: int | None = None
     notifications: list[NotifyStatement] = field(default_factory=list)
-    _savepoints: list[tuple[str, int]] = field(default_factory=list)
+    temporary: TemporaryTables = field(default_factory=TemporaryTables)
+    _savepoints: list[tuple[str, int, dict[str, TemporaryTable]]] = field(default_factory=list)
+    _before: dict[str, TemporaryTable] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
         """Whether BEGIN was sent, and not its end."""
         return self.status is not BlockStatus.IDLE
 
-    def end(self) -> None:
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.status = BlockStatus.OPEN
+        self._before = dict(self.temporary.tables)
+
+    def end(self, *, is_committed: bool) -> None:
         """End it, whatever has become of the writes."""
+        if self.is_open and not is_committed:
+            self.temporary.tables = self._before
+        self.temporary.commit()
         self.status = BlockStatus.IDLE
         self.pending.clear()
         self.relations = None
         self._savepoints.clear()
         self.notifications.clear()
         self.snapshot = None
+
+    def write_temporary(self, name: str, table: TemporaryTable) -> None:
+        """Let a temporary table have other rows; outside of a transaction, that is all of one.
+
+        Raises:
+            PgError: the tables of the session would have too much.
+        """
+        self.temporary.put(name, table)
+        if not self.is_open:
+            self.temporary.commit()
 
     def fail(self) -> None:
         """Note an error: an open transaction has failed; outside, writes that wait are dropped."""
@@ -98,16 +120,18 @@ class TransactionBlock:
         if self.status is BlockStatus.FAILED and action != "ROLLBACK":
             raise PgError("25P02", "The transaction has failed.", "write `ROLLBACK`")
         if action == "SAVEPOINT":
-            self._savepoints.append((name, len(self.pending)))
+            self._savepoints.append((name, len(self.pending), dict(self.temporary.tables)))
             return action
-        places = [at for at, (each, _) in enumerate(self._savepoints) if each == name]
+        places = [at for at, (each, *_) in enumerate(self._savepoints) if each == name]
         if not places:
             raise PgError("3B001", f"There is no savepoint `{name}`.")
         if action == "RELEASE":
             del self._savepoints[places[-1] :]
             return action
         del self._savepoints[places[-1] + 1 :]
-        del self.pending[self._savepoints[-1][1] :]
+        _, size, tables = self._savepoints[-1]
+        del self.pending[size:]
+        self.temporary.tables = dict(tables)
         self.relations = None
         self.status = BlockStatus.OPEN
         return action

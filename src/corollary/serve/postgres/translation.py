@@ -15,10 +15,10 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from corollary.data_class import dataclass
 from corollary.frontends.sql.parse import rewrite_tree
-from corollary.serve.postgres.copy_in import CopyReader
+from corollary.serve.postgres.copy_in import CopiedRows, CopyReader
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
-from corollary.serve.postgres.relations import VisibleRelations
+from corollary.serve.postgres.relations import TEMPORARY_SCHEMA, VisibleRelations
 from corollary.serve.postgres.statements import check_size
 
 SPARK = "spark"
@@ -39,6 +39,21 @@ def tables_of(tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in ctes):
             yield table
+
+
+def name_temporary(tree: exp.Expr, relations: VisibleRelations) -> frozenset[str]:
+    """Let a statement name the relations of temporary tables, and return these."""
+    found = set()
+    for table in [*tables_of(tree)] if relations.temporary else []:
+        inner = relations.temporary.get(table.name.lower())
+        if inner is None or table.db.lower() not in ("", TEMPORARY_SCHEMA):
+            continue
+        found.add(inner)
+        if not table.alias and not isinstance(table.parent, exp.Insert | exp.Schema):
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(inner, quoted=True))
+        table.set("db", None)
+    return frozenset(found)
 
 
 def is_whole_relation(tree: exp.Expr) -> bool:
@@ -93,7 +108,7 @@ class TranslatedStatement:
     parameters: Mapping[str, Any]
     is_definition: bool = False
     returned: str | None = None
-    copied: CopyReader | None = None
+    copied: CopyReader | CopiedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from corollary.core.logic import Clause, Truth, Value
-from corollary.core.program import Program
+from corollary.analysis.bags import rows_name
+from corollary.core.logic import Clause, Truth
+from corollary.core.program import Declaration, Program
 from corollary.data_class import dataclass
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import Finish, bind_query
 from corollary.frontends.sql.binder.widening import finished
-from corollary.frontends.sql.catalog import SqlCatalog
+from corollary.frontends.sql.catalog import SqlCatalog, catalog_of
 from corollary.frontends.sql.lowering.queries import lower_view, question_of
 from corollary.frontends.sql.parse import parse_query, span_of, split_statements, text_of
 from corollary.frontends.sql.query_tree import Query, QueryColumn, Select, output_columns
@@ -21,16 +22,36 @@ from corollary.source import SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
+class GivenTable:
+    """A table that comes with a question, and that nothing else can name.
+
+    Attributes:
+        rows: an Arrow table of its rows, each once; if it is a bag, with their numbers last.
+    """
+
+    declaration: Declaration
+    rows: Any
+
+    @property
+    def stored(self) -> str:
+        """The relation that has the rows."""
+        name = self.declaration.name
+        return rows_name(name) if self.declaration.is_bag else name
+
+
+@dataclass(frozen=True, slots=True)
 class StatementPlace:
     """The text that a statement is in, and the values of its parameters.
 
     Attributes:
         finish: makes rows of a table of the query of a write.
+        given: tables that come with a question.
     """
 
     file: SourceFile
     parameters: Mapping[str, Any]
     finish: Finish = finished
+    given: tuple[GivenTable, ...] = ()
 
     def bind(self, tree: exp.Expr, catalog: SqlCatalog, *, takes_rows: bool = True) -> Query:
         """Return the query of a tree.
@@ -38,6 +59,11 @@ class StatementPlace:
         Raises:
             InputError: it does not fit the relations.
         """
+        if self.given:
+            catalog = catalog.copy()
+            declared = catalog_of(Program(declarations=tuple(e.declaration for e in self.given)))
+            for name in declared.names():
+                catalog.add(*declared.find(name))
         return bind_query(
             tree, catalog, self.file, self.parameters, takes_rows=takes_rows, finish=self.finish
         )
@@ -53,7 +79,7 @@ class CompiledQuestion:
         is_bag: whether the answer is in `relation.rows`, with the number of copies last.
         columns: all columns of the relation; the user's are the first `width`.
         order: column, whether it descends, whether nulls come first.
-        rows: those of relations that are data of the question, by name.
+        rows: those of relations that are data of the question, by name: tuples, or an Arrow table.
     """
 
     relation: str
@@ -64,7 +90,7 @@ class CompiledQuestion:
     order: tuple[tuple[int, bool, bool], ...]
     limit: int | None
     offset: int
-    rows: Mapping[str, tuple[tuple[Value, ...], ...]]
+    rows: Mapping[str, Any]
 
     @property
     def is_ordered(self) -> bool:
@@ -87,7 +113,15 @@ def compile_question(
     Raises:
         InputError: the question does not fit the relations, or has no exact answer.
     """
-    return lower_question(place.bind(tree, catalog, takes_rows=takes_rows), relation)
+    found = lower_question(place.bind(tree, catalog, takes_rows=takes_rows), relation)
+    if not place.given:
+        return found
+    declarations = (*(each.declaration for each in place.given), *found.rules.declarations)
+    return replace(
+        found,
+        rules=replace(found.rules, declarations=declarations),
+        rows={**found.rows, **{each.stored: each.rows for each in place.given}},
+    )
 
 
 def lower_question(query: Query, relation: str) -> CompiledQuestion:
