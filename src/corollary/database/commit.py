@@ -11,7 +11,7 @@ net change of base relations and rules; what follows from it in other base relat
 → deliver
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -171,11 +171,18 @@ class TransactionRequest:
             self.drops[name.lower()] = len(self.operations), len(self.reads)
             self.columns = {at: it for at, it in self.columns.items() if at.lower() != name.lower()}
 
-    def is_dropped(self, operation: Operation, number: int, *, is_read: bool) -> bool:
-        """Return whether a relation is dropped after an operation, or one of a read, on it."""
-        name = operation.relation.lower()
-        until = self.drops.get(name) or self.drops.get(name.removesuffix(ROWS_SUFFIX), (0, 0))
-        return number < until[is_read]
+    def without_dropped(
+        self, numbered: Iterable[tuple[int, Operation]], *, are_read: bool
+    ) -> Iterator[Operation]:
+        """Yield operations, or those of reads, but for those on what is dropped later."""
+        if not self.drops:
+            yield from (each for _, each in numbered)
+            return
+        for number, each in numbered:
+            name = each.relation.lower()
+            until = self.drops.get(name) or self.drops.get(name.removesuffix(ROWS_SUFFIX), (0, 0))
+            if number >= until[are_read]:
+                yield each
 
     def add_edit(self, program: Program, edit: Callable[[Program], Program]) -> None:
         """Add an edit, and try it on the program in force."""
@@ -462,17 +469,9 @@ def _gather(
         program, conversion = _edited_program(state, request)
     _refuse_altered_columns(request.columns, program.normal)
     operations = day_operations(state.engine, state.loaded.normal, program.normal, state.day)
-    operations += (
-        each
-        for at, each in enumerate(request.operations)
-        if not request.is_dropped(each, at, is_read=False)
-    )
-    operations += (
-        each
-        for at, read in enumerate(deferred)
-        for each in read.operations
-        if not request.is_dropped(each, at, is_read=True)
-    )
+    operations += request.without_dropped(enumerate(request.operations), are_read=False)
+    of_reads = ((at, each) for at, read in enumerate(deferred) for each in read.operations)
+    operations += request.without_dropped(of_reads, are_read=True)
     positions = {name: each for read in deferred for name, each in read.positions.items()}
     return program, conversion, operations, positions
 
