@@ -83,6 +83,7 @@ COMMANDS = {
     "grants": ("upkeep.grants:grants", "List who may see what of a warehouse."),
     "token": ("token", "Say who may ask a server of a warehouse."),
     "status": ("upkeep.status", "Show what a warehouse holds, and its condition."),
+    "doctor": ("upkeep.doctor", "Say what is not as it should be, and what fixes it."),
     "verify": ("upkeep.verify", "Check a warehouse: its files, histories, relations and tables."),
     "gc": ("upkeep.gc", "Drop old history, dead writers, and files that nobody needs."),
     "backup": ("upkeep.backup:backup", "Copy a warehouse while others use it."),

@@ -27,6 +27,7 @@ from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit
 from corollary.warehouse.catalog.inventory import read_inventory
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.retention import (
+    INTENT_TIMEOUT_SECONDS,
     DroppedHistory,
     HistoryCut,
     compact_catalog,
@@ -48,8 +49,6 @@ from corollary.warehouse.warehouse_catalog import (
     scratch_directory,
 )
 
-INTENT_TIMEOUT_SECONDS = 3600.0
-"""The time without a heartbeat after which a writer is considered dead."""
 DAY_SECONDS = 86_400.0
 
 

@@ -31,6 +31,8 @@ from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.connections import CatalogConnection
 from corollary.warehouse.catalog.copy_lease import has_copy_lease
 
+INTENT_TIMEOUT_SECONDS = 3600.0
+"""The time without a heartbeat after which a writer is considered dead."""
 VACUUM_MIN_FREE_BYTES = 1 << 18
 """With less free space than this, a catalog is not worth rewriting,"""
 VACUUM_PAGES_PER_FREE = 4
