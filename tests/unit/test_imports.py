@@ -10,6 +10,7 @@ import pytest
 import corollary
 
 ENGINES = {"pyspark", "sqlglot", "duckdb", "deltalake", "lxml", "starlette", "pandas", "psycopg"}
+ENGINES |= {"confluent_kafka", "pyiceberg"}
 LIBRARIES = {"pyarrow", "numpy", "lark", "rich", "click"}
 QUERY_MAX_MODULES = 660
 """How many modules a query may load, those of NumPy, Arrow and the standard library with ours."""

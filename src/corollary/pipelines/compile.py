@@ -21,6 +21,7 @@ from dataclasses import field, replace
 
 from sqlglot import exp
 
+from corollary.analysis.change_streams import DELETED, END_AT, SEQUENCE, START_AT
 from corollary.core.graph import reachable
 from corollary.core.program import (
     SQL_DIRECTIVE,
@@ -31,14 +32,7 @@ from corollary.core.program import (
     TypeName,
 )
 from corollary.data_class import dataclass
-from corollary.database.intake.change_events import (
-    DELETED,
-    END_AT,
-    SEQUENCE,
-    START_AT,
-    identity_of,
-    table_query,
-)
+from corollary.database.intake.change_events import identity_of, table_query
 from corollary.errors import InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.binder.session import type_name

@@ -181,6 +181,20 @@ class ApplyRequest(WriteRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class PushEventsRequest(WriteRequest):
+    """Change events for a relation that takes them: `.input p(IO=push, …)`."""
+
+    relation: Annotated[str, "The relation that they are about."]
+    events: Annotated[str, "Lines of JSON, one event on each."]
+    idempotency_key: Annotated[
+        str | None,
+        "A second request of the token with the same key does nothing, and gets the first answer; "
+        "one with other events is refused.",
+    ] = None
+    max_rows: MaxRows = 1000
+
+
+@dataclass(frozen=True, slots=True)
 class SqlChangesRequest(WriteRequest):
     """A transaction of INSERT, DELETE and UPDATE statements; others may share its commit."""
 

@@ -22,7 +22,7 @@ from corollary.core.program import NormalProgram, Program
 from corollary.core.table_options import table_options
 from corollary.data_class import dataclass
 from corollary.database.database import Database, state_of
-from corollary.database.intake.pipeline import Inputs, PipelineRun, run
+from corollary.database.intake.pipeline import Inputs, PipelineRun, run, run_until_read
 from corollary.database.program.loaded_program import load_program
 from corollary.errors import ConflictError, CorollaryError, InputError
 from corollary.streaming.batches import Folder, StreamBatch, find_folders
@@ -115,6 +115,10 @@ class SourceSchedule:
         for name in names:
             self._due[name] = now + min(self._interval, self._periods[name])
 
+    def hasten(self, names: Iterable[str], now: float) -> None:
+        """Let sources that have more than one commit takes be due again at once."""
+        self._due |= dict.fromkeys(names, now)
+
 
 def watch(database: Database, asked: WatchOptions, clock: Clock = time) -> None:
     """Keep a warehouse up to date until it is interrupted, or everything has been read.
@@ -126,7 +130,8 @@ def watch(database: Database, asked: WatchOptions, clock: Clock = time) -> None:
     normal = load_program(asked.program).normal
     folders = find_folders(asked.program, normal.relations, asked.inputs.facts, asked.inputs.root)
     periods = source_periods(asked.program, normal, asked.interval)
-    asked.on_run(run(database, asked.program, asked.inputs))
+    for outcome in run_until_read(database, asked.program, asked.inputs):
+        asked.on_run(outcome)
     streams = [_start_folder(database, each, asked, periods) for each in folders]
     try:
         if asked.is_once:
@@ -205,6 +210,8 @@ def _poll(
             schedule.retry(names, clock.monotonic())
         else:
             trouble = ""
+            if outcome.has_more:
+                schedule.hasten(names, clock.monotonic())
             if outcome.transaction is not None and outcome.transaction.commit_number is not None:
                 asked.on_run(outcome)
 

@@ -24,7 +24,7 @@ from corollary.serve.http.endpoints import ENDPOINTS, Endpoint
 from corollary.serve.http.middleware import SECURITY_HEADERS
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.processes.local_service import LocalService
-from corollary.serve.requests import EventsRequest, Request
+from corollary.serve.requests import EventsRequest, PushEventsRequest, Request
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.tokens import TokenStore
 from corollary.warehouse.warehouse_catalog import WarehouseCatalog
@@ -132,7 +132,7 @@ def code_of(response: Any) -> str:
     return str(found["diagnostics"][0]["code"])
 
 
-QUESTIONS = [each for each in ENDPOINTS if each.request is not EventsRequest]
+QUESTIONS = [each for each in ENDPOINTS if each.request not in (EventsRequest, PushEventsRequest)]
 
 
 @pytest.mark.parametrize("endpoint", QUESTIONS, ids=lambda each: f"{each.method}{each.path}")

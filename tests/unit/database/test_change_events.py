@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corollary
-from corollary.database.intake.change_events import DELETED, SEQUENCE, apply_events, table_query
+from corollary.analysis.change_streams import DELETED, SEQUENCE
+from corollary.database.intake.change_events import apply_events, table_query
 from corollary.errors import InputError
 from support.selection import examples
 

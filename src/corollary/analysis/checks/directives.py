@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from corollary.analysis import change_streams
 from corollary.analysis.phrases import invalid_parameter, one_of, suggest_name
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.program import (
@@ -30,7 +31,7 @@ _PARAMETERS = {
 _CHANNELS = {
     "input": (
         *("file", "stdin", "json", "jsonfile", "jsonlines", "parquet", "delta", "sqlite"),
-        *("stream", SPARK),
+        *("stream", SPARK, *change_streams.CHANNELS),
     ),
     "output": ("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
     "printsize": ("stdoutprintsize",),
@@ -85,6 +86,9 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 f"{one_of(f'`IO={name}`' for name in _CHANNELS[directive.name])}",
             )
             continue
+        if change_streams.is_change_stream(directive):
+            yield from _change_stream(resolved, directive)
+            continue
         if is_spark_io(directive):
             for what, instead in _through_spark(resolved, directive):
                 yield invalid_parameter(directive, what, instead)
@@ -104,6 +108,22 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
             yield invalid_parameter(
                 directive, "`.limitsize` needs the number of tuples", "`n=1000`"
             )
+
+
+def _change_stream(resolved: ResolvedProgram, directive: Directive) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a directive that reads change events."""
+    known = change_streams.PARAMETERS[directive.parameter("IO")]
+    unknown = [name for name, _ in directive.parameters if name not in known]
+    yield from (_unknown(directive, name, known) for name in unknown)
+    schema = resolved.schemas.get(directive.relation)
+    if schema is None or unknown:
+        return
+    declared = schema.declaration
+    key = () if declared is None else declared.key
+    is_bag = declared is not None and declared.is_bag
+    faults = change_streams.parameter_faults(directive, schema.columns, key, is_bag=is_bag)
+    for what, instead in faults:
+        yield invalid_parameter(directive, what, instead)
 
 
 def _unknown(directive: Directive, name: str, known: tuple[str, ...]) -> Diagnostic:

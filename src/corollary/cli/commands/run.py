@@ -234,7 +234,7 @@ def update_warehouse(
     output: options.ChangeOutputOptions,
 ) -> None:
     """Bring a warehouse up to date with a program and its sources, or find out what that does."""
-    from corollary.database.intake.pipeline import run
+    from corollary.database.intake.pipeline import run, run_until_read
     from corollary.database.program.loaded_program import load_program
     from corollary.warehouse.formats.dialect import is_stream
 
@@ -259,6 +259,9 @@ def update_warehouse(
             )
         note_proofs(outcome, database, explainer)
         report(outcome, warehouse, output, console)
+        if not (request.is_dry or request.idempotency_key or request.approved):
+            for more in run_until_read(database, program, request.inputs, first=outcome):
+                report(more, warehouse, output, console)
     streamed = [each.relation for each in program.directives if is_stream(each)]
     if streamed:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(streamed))

@@ -26,13 +26,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corollary.analysis.change_streams import DELETED, END_AT, SEQUENCE, START_AT
 from corollary.core.arrow import comparable_column, sort_rows
 from corollary.errors import InputError
-
-SEQUENCE, DELETED = "__sequence", "__deleted"
-"""The columns of an event beside those of the table."""
-START_AT, END_AT = "__START_AT", "__END_AT"
-"""The columns of a table of type 2: from which sequence on, and up to which, a row was true."""
 
 _RANK = "__rank"
 

@@ -3,14 +3,16 @@
 what changed in the sources and in the text → one transaction → commit → publish → deliver alerts
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corollary.analysis.change_streams import PUSH, is_change_stream
 from corollary.analysis.check import check
 from corollary.analysis.pragmas import without_allowed
 from corollary.core.alerts import LINEAGE_VARIABLE
@@ -26,6 +28,11 @@ from corollary.database.changes import Changes
 from corollary.database.commit import OpenTransaction
 from corollary.database.database import Database, state_of, store_of, warehouse_of
 from corollary.database.intake import dry_run
+from corollary.database.intake.event_tables import (
+    event_operations,
+    make_field_reader,
+    with_event_relations,
+)
 from corollary.database.intake.source_guards import (
     SourceDifference,
     SourceGuards,
@@ -44,6 +51,7 @@ from corollary.errors import CorollaryError, Diagnostic, InputError
 from corollary.warehouse.copies import CopiesHandle, count_copies
 from corollary.warehouse.files.places import Place, place_of
 from corollary.warehouse.formats.dialect import is_sqlite
+from corollary.warehouse.sources.events.pushed_events import PushedEvents
 from corollary.warehouse.sources.quarantine import NO_BAD_ROWS, QUARANTINE, BadRowPolicy, remaining
 from corollary.warehouse.sources.source_factory import SourceFactory
 
@@ -52,7 +60,7 @@ if TYPE_CHECKING:
 
     from corollary.database.alerts.delivery import Delivered
     from corollary.warehouse.publishing.publisher import PublishResult
-    from corollary.warehouse.sources.source import Source, SourceChange
+    from corollary.warehouse.sources.source import EventBatch, Source, SourceChange
 
 
 OWN_PREFIXES = ("flow ", "pipeline ")
@@ -91,6 +99,7 @@ class PipelineRun:
         plan: what a dry run has found.
         plan_id: what the plan of a dry run is known by, to approve it.
         why: proofs of what a dry run would violate, if they were asked for.
+        waiting: how much is left for the next run, by the name of a stream.
     """
 
     transaction: Transaction | None = None
@@ -104,6 +113,12 @@ class PipelineRun:
     plan: dry_run.RunPlan | None = None
     plan_id: str = ""
     why: Sequence[object] = ()
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a stream has more events than one commit takes."""
+        return any(self.waiting.values())
 
     @property
     def changes(self) -> Changes:
@@ -186,6 +201,83 @@ def _telling_failure(database: Database, *, is_dry: bool) -> Iterator[None]:
         raise
 
 
+def push_events(
+    database: Database, relation: str, lines: bytes, *, idempotency: str | None = None
+) -> PipelineRun:
+    """Do what events say that a client has pushed, in a transaction of their own.
+
+    Args:
+        database: the warehouse.
+        relation: the one that they are about.
+        lines: the events, one on each line.
+        idempotency: a key of the client's; a second transaction of it does nothing.
+
+    Raises:
+        InputError: `C1739`, the relation takes no such events; or a guard refuses them.
+    """
+    with state_of(database).lock:
+        digest = hashlib.blake2b(lines, digest_size=16, person=b"push").hexdigest()
+        transaction = database.transaction(idempotency=idempotency, digest=digest)
+        outcome = PipelineRun(transaction)
+        if transaction.is_repeated:
+            outcome.commit = transaction.commit_number
+            return outcome
+        state, program = state_of(database), database.program
+        found = [
+            each
+            for each in program.directives
+            if each.relation == relation and is_change_stream(each) and each.parameter("IO") == PUSH
+        ]
+        normal = state.loaded.normal
+        if not found or program != with_event_relations(program, normal.relations):
+            raise InputError.of(
+                "C1739",
+                f"`{relation}` takes no events from clients{', yet' if found else ''}.",
+                None,
+                "bring the program into force with `corollary run PROGRAM --warehouse W`, with "
+                f"`.input {relation}(IO=push)` in it",
+            )
+        policy = BadRowPolicy.ABORT
+        if quarantine.has_quarantine(program):
+            policy = BadRowPolicy.QUARANTINE
+        inputs = Inputs(bad_rows=policy)
+        pushed = PushedEvents(lines)
+        factory = SourceFactory(Path(), None, policy, fields=make_field_reader, pushed=pushed)
+        declared = (each for each in program.declarations if each.name == relation)
+        source = factory.source(
+            found[0],
+            normal.relations[relation],
+            next((each.key for each in declared), ()),
+            has_copies=relation in normal.bags,
+        )
+        reader = _SourceReader(state, store_of(database), outcome, program, inputs)
+        transaction.read(lambda: reader.read([source], []))
+        transaction.commit()
+    outcome.commit = transaction.commit_number or database.commits
+    return outcome
+
+
+def run_until_read(
+    database: Database,
+    program: Program,
+    inputs: Inputs | None = None,
+    *,
+    first: PipelineRun | None = None,
+) -> Iterator[PipelineRun]:
+    """Yield runs until streams have no more events than one of them takes.
+
+    Args:
+        database: the warehouse.
+        program: what is to be in force.
+        inputs: where sources are, and what is accepted of them.
+        first: the first run, if it was made; it is not yielded.
+    """
+    outcome = first
+    while outcome is None or (outcome.has_more and outcome.commit is not None):
+        outcome = run(database, program, inputs)
+        yield outcome
+
+
 @checked(paths=PATH, facts=PATH, root=PATH, bad_rows=str, idempotency=str)
 def run_files(
     database: Database,
@@ -206,7 +298,10 @@ def run_files(
     place = None if root is None else place_of(str(root))
     inputs = Inputs(place_of(str(facts)), place, policy, guards)
     program = read_programs([Path(each) for each in paths])
-    return run(database, program, inputs, idempotency=idempotency)
+    outcome = run(database, program, inputs, idempotency=idempotency)
+    if idempotency is None:
+        outcome = [outcome, *run_until_read(database, program, inputs, first=outcome)][-1]
+    return outcome
 
 
 def _run(
@@ -234,6 +329,7 @@ def _run(
     if has_inputs and inputs.bad_rows is BadRowPolicy.QUARANTINE:
         program = quarantine.with_quarantine(program)
     relations = load_program(program).normal.relations
+    program = with_event_relations(program, relations)
     factory = SourceFactory(
         inputs.facts,
         inputs.root,
@@ -242,6 +338,7 @@ def _run(
         state.frames.map,
         state.console,
         state.engine.tasks,
+        make_field_reader,
     )
     sources = factory.sources(program, relations)
     outcome = PipelineRun(warnings=warnings)
@@ -360,6 +457,11 @@ class _SourceReader:
         for source in changed:
             change = self._change(source)
             relation = source.relation
+            if change.events is not None:
+                change, kept = self._applied(
+                    source, change, change.events, has_copies=relation.name in bags
+                )
+                operations += kept
             rows = change.added, change.removed
             counts = len(change.added), len(change.removed)
             read = dry_run.SourcePlan(
@@ -370,7 +472,13 @@ class _SourceReader:
             has_copies = relation.name in bags
             replaced.append(
                 SourceDifference(
-                    source.name, relation, *rows, key, source.directive, has_copies=has_copies
+                    source.name,
+                    relation,
+                    *rows,
+                    key,
+                    source.directive,
+                    has_copies=has_copies,
+                    is_stream=change.events is not None,
                 )
             )
             positions[source.name] = relation.name, change.position
@@ -399,6 +507,20 @@ class _SourceReader:
                 Operation(State.ADDED, name, each.added, part),
             ]
         return DeferredOperations(operations, positions)
+
+    def _applied(
+        self, source: "Source", change: "SourceChange", batch: "EventBatch", *, has_copies: bool
+    ) -> "tuple[SourceChange, list[Operation]]":
+        """Return the rows that events add and remove, and what else they change."""
+        part = SOURCE_PREFIX + source.name
+        added, removed, operations = event_operations(
+            batch,
+            part,
+            lambda relation: PartRows(self.state, relation, part),
+            has_copies=has_copies,
+        )
+        self.outcome.waiting[source.name] = batch.lag
+        return replace(change, added=added, removed=removed), operations
 
     def refuse_quarantined(self, sources: "Sequence[Source]") -> None:
         """Raise if records of sources are in quarantine, and the policy is to abort."""
@@ -432,7 +554,8 @@ class _SourceReader:
         if good is None:
             good = len(earlier) + len(change.added) - len(change.removed)
         bad = held.num_rows + len(change.bad_rows)
-        self.inputs.guards.check_records(source, change, good, bad)
+        is_stream = change.events is not None
+        self.inputs.guards.check_records(source, change, good, bad, is_stream=is_stream)
         return change
 
     def _note(self, plan: dry_run.SourcePlan) -> None:

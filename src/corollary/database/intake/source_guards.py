@@ -14,6 +14,7 @@ one source to another.
 
 A batch of a stream is judged by itself, as a share of it if it has at least 1,000 records: one
 malformed record among few is no reason to stop. Its files are read once: none can have lost rows.
+Change events say row by row what is deleted, and may delete all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,9 @@ class SourceGuards:
     max_bad: RowBound = HALF
     max_deletes: RowBound = HALF
 
-    def check_records(self, source: Source, change: SourceChange, good: int, bad: int) -> None:
+    def check_records(
+        self, source: Source, change: SourceChange, good: int, bad: int, *, is_stream: bool = False
+    ) -> None:
         """Raise if too many records of a source are malformed, or a file of it has lost all.
 
         Args:
@@ -58,12 +61,14 @@ class SourceGuards:
             change: what has changed in it.
             good: how many good records it has now, read in this run or before.
             bad: how many malformed ones.
+            is_stream: whether they are events, of which a share says little while they are few.
 
         Raises:
             InputError: `C0944` or `C0946`.
         """
         bound = _bound(source.directive, "max_bad", self.max_bad)
-        if bad and bound.is_exceeded(bad, good + bad):
+        is_small = is_stream and good + bad < SMALL_MAX_ROWS and bound.share is not None
+        if bad and not is_small and bound.is_exceeded(bad, good + bad):
             place = f"`{_place(source.name)}`"
             message = _too_many_bad(bound, place, good, bad, change.bad_rows)
             raise _refusal("C0944", message, source.directive, "max_bad", source.relation.name)
@@ -153,7 +158,7 @@ class SourceGuards:
         """
         for each in changes:
             name = each.relation.name
-            if self._is_accepted(each.directive, len(each.removed), sizes[name]):
+            if each.is_stream or self._is_accepted(each.directive, len(each.removed), sizes[name]):
                 continue
             added = [other.added for other in changes if other.relation.name == name]
             if tasks is not None and any(map(_is_elsewhere, (each.removed, *added))):
@@ -203,6 +208,7 @@ class SourceDifference:
         directive: its `.input`; None if the program no longer has it, or it is a frame.
         has_copies: whether equal rows are copies.
         batch: the number of the batch, if the source is a stream.
+        is_stream: whether what is removed was said by events, one by one.
     """
 
     source: str
@@ -213,6 +219,7 @@ class SourceDifference:
     directive: Directive | None = None
     has_copies: bool = False
     batch: int | None = None
+    is_stream: bool = False
 
     @property
     def place(self) -> str:

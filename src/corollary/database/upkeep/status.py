@@ -142,6 +142,8 @@ def _by_key(key: str, entries: Iterable[Any]) -> dict[str, dict[str, Any]]:
         for key_of_some in ("copies", "options", "seconds"):  # said where there are some
             if key_of_some in each and not each[key_of_some]:
                 del each[key_of_some]
+        if "events" in each and each["events"] is None:  # of a stream, both are said
+            del each["events"], each["lag"]
     return {each.pop(key): each for each in found}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.change_streams import is_change_stream
 from corollary.console import Console
 from corollary.core.arrow import empty_table
 from corollary.core.program import Directive, Relation
@@ -76,7 +77,7 @@ def read_inputs(
             name = display_name(directive) if is_spark else dialect.file_name_of(directive)
             progress = console.progress(f"reading {name}")
             relation = normal.relations[directive.relation]
-            if dialect.is_stream(directive):
+            if dialect.is_stream(directive) or is_change_stream(directive):
                 raise InputError.of(
                     "C0982",
                     f"`{relation.name}` reads a stream, which needs a warehouse.",

@@ -7,7 +7,7 @@ from pyspark.sql.connect.proto import relations_pb2 as relations
 from pyspark.sql.connect.types import parse_attr_name
 from sqlglot import exp
 
-from corollary.database.intake.change_events import END_AT, START_AT
+from corollary.analysis.change_streams import END_AT, START_AT
 from corollary.errors import Diagnostic, InputError
 from corollary.frontends.sql.binder.bind import bind_query
 from corollary.frontends.sql.catalog import SqlCatalog, TableDefinition

@@ -32,6 +32,7 @@ HANDLERS: dict[type[requests.Request], Callable[[HandlerContext, Principal, Any]
     requests.DescribeRequest: relations.answer_describe,
     requests.RelationRowsRequest: questions.answer_relation_rows,
     requests.ApplyRequest: writes.answer_apply,
+    requests.PushEventsRequest: writes.answer_push_events,
     requests.SqlChangesRequest: writes.answer_sql_changes,
     requests.SqlTransactionRequest: writes.answer_sql_transaction,
     requests.CommitsRequest: history.answer_commits,

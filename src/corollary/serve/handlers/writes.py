@@ -60,6 +60,25 @@ def answer_apply(context: HandlerContext, who: Principal, request: requests.Appl
     return Answer.of(database.commits, outcome.as_json(request.max_rows))
 
 
+def answer_push_events(
+    context: HandlerContext, who: Principal, request: requests.PushEventsRequest
+) -> Answer:
+    """Make a transaction of what events say."""
+    from corollary.database.intake.pipeline import push_events
+
+    del who  # the transaction has it
+    database = context.database
+    database.refresh()
+    outcome = push_events(
+        database, request.relation, request.events.encode(), idempotency=request.idempotency_key
+    )
+    assert outcome.transaction is not None
+    context.note_commit(outcome.transaction)
+    found = outcome.as_json(request.max_rows)
+    found["quarantined"] = sum(each.malformed for each in outcome.sources)
+    return Answer.of(database.commits, found)
+
+
 def read_lines(context: HandlerContext, request: requests.ApplyRequest) -> ChangeFile:
     """Return the changes of a request.
 

@@ -21,6 +21,8 @@ class BodyForm(StrEnum):
     """A JSON object with the fields."""
     CHANGES = "changes"
     """A JSON object with the fields, or lines of changes."""
+    EVENTS = "events"
+    """Lines of events, or a JSON array of them."""
     PROGRAM = "program"
     """A JSON object with the fields, or the text of a program."""
 
@@ -95,6 +97,7 @@ ENDPOINTS = (
     _post("sql", requests.SqlRequest, AnswerType.ROWS),
     _post("what-if", requests.WhatIfRequest),
     Endpoint("POST", "/v1/apply", requests.ApplyRequest, BodyForm.CHANGES),
+    Endpoint("POST", "/v1/sources/{relation}/events", requests.PushEventsRequest, BodyForm.EVENTS),
     _get("relations", requests.RelationsRequest),
     _get("relations/{relation:path}", requests.RelationRowsRequest, AnswerType.ROWS),
     _get("describe/{relation:path}", requests.DescribeRequest),

@@ -15,6 +15,7 @@ from corollary.serve.requests import ApplyRequest, Request, is_needed
 from corollary.version import __version__
 
 Schema = dict[str, Any]
+LINES_TYPE = "application/x-ndjson"
 _IN_NAMES = str.maketrans("/.{}:", "-----")
 
 ERROR_STATUSES = {
@@ -134,7 +135,8 @@ def _parameters(endpoint: Endpoint) -> list[Schema]:
                 "schema": _parameter_schema(schema),
             }
         )
-    for name, body in ((IDEMPOTENCY_HEADER, BodyForm.CHANGES), (LAST_EVENT_HEADER, None)):
+    keyed = (IDEMPOTENCY_HEADER, BodyForm.CHANGES), (IDEMPOTENCY_HEADER, BodyForm.EVENTS)
+    for name, body in (*keyed, (LAST_EVENT_HEADER, None)):
         if body is endpoint.body or (body is None and endpoint.answer is AnswerType.EVENTS):
             kind = {"type": "string"} if body else {"type": "integer", "minimum": 0}
             found.append({"name": name.title(), "in": "header", "schema": kind})
@@ -152,9 +154,12 @@ def _parameter_schema(schema: Schema) -> Schema:
 
 def _body(endpoint: Endpoint) -> Schema:
     body = object_schema(endpoint.request, without=endpoint.path_fields)
+    if endpoint.body is BodyForm.EVENTS:
+        events = {"type": "array", "items": {"type": "object"}}
+        return {JSON_TYPE: {"schema": events}, LINES_TYPE: {"schema": {"type": "string"}}}
     content: Schema = {JSON_TYPE: {"schema": body}}
     if endpoint.body is BodyForm.CHANGES:
-        content["application/x-ndjson"] = {"schema": {"type": "string"}}
+        content[LINES_TYPE] = {"schema": {"type": "string"}}
     if endpoint.body is BodyForm.PROGRAM:
         content["text/plain"] = {"schema": {"type": "string"}}
     return content

@@ -40,6 +40,8 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> requests.Reques
             found |= await _parse(parse_object, await http.body())
         case BodyForm.CHANGES:
             found |= await _parse(_changes, await http.body())
+        case BodyForm.EVENTS:
+            found |= await _parse(_events, await http.body())
         case BodyForm.PROGRAM:
             content_type = http.headers.get("content-type", "")
             found |= await _parse(_program, await http.body(), content_type)
@@ -49,7 +51,8 @@ async def read_request(endpoint: Endpoint, http: HttpRequest) -> requests.Reques
     if endpoint.answer is AnswerType.PROOF and PICTURE_TYPE in accepted.split(","):
         found["form"] = "svg"
     found |= endpoint.fixed
-    if endpoint.body is BodyForm.CHANGES and IDEMPOTENCY_HEADER in http.headers:
+    has_key = endpoint.body in (BodyForm.CHANGES, BodyForm.EVENTS)
+    if has_key and IDEMPOTENCY_HEADER in http.headers:
         found["idempotency_key"] = http.headers[IDEMPOTENCY_HEADER]
     last = http.headers.get(LAST_EVENT_HEADER, "")
     if endpoint.request is requests.EventsRequest and last.isascii() and last.isdigit():
@@ -195,6 +198,24 @@ def join_changes(found: dict[str, Any]) -> dict[str, Any]:
         return found
     lines = (json.dumps(each, ensure_ascii=False) for each in found["changes"])
     return {**found, "changes": "\n".join(lines)}
+
+
+def _events(body: bytes) -> dict[str, Any]:
+    """Return lines of events, which may come as a JSON array; what each of them is, a source says.
+
+    Raises:
+        ServiceError: it is not UTF-8, or an array that is none.
+    """
+    text = decode_text(body)
+    if not text.lstrip().startswith("["):
+        return {"events": text}
+    if _has_many_values(body):
+        raise _many_values()
+    try:
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise _not_json(str(error)) from None
+    return {"events": "\n".join(json.dumps(each, ensure_ascii=False) for each in found)}
 
 
 def _program(body: bytes, content_type: str) -> dict[str, Any]:

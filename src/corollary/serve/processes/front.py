@@ -340,6 +340,7 @@ def request_size(request: requests.Request) -> int:
     match request:
         case (
             requests.ApplyRequest(changes=text)
+            | requests.PushEventsRequest(events=text)
             | requests.PutProgramRequest(program=text)
             | requests.QueryRequest(goal=text)
         ):

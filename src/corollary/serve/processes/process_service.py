@@ -180,7 +180,8 @@ class ProcessService(front.FrontService):
         for job in left:
             request = job.request
             has_key = (
-                isinstance(request, requests.ApplyRequest) and request.idempotency_key is not None
+                isinstance(request, requests.ApplyRequest | requests.PushEventsRequest)
+                and request.idempotency_key is not None
             )
             job.tries += job.has_begun or not is_begun
             if self.is_stopping:

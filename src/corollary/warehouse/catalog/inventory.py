@@ -101,22 +101,37 @@ def relation_sizes(catalog: Catalog, upto: int | None = None) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """The commit and the time at which a source was last read."""
+    """The commit and the time at which a source was last read.
+
+    Attributes:
+        lag: how many events of a stream were left then; None for other sources.
+        events: how many of them have been read.
+    """
 
     name: str
     relation: str
     commit: int
     read: float
+    lag: int | None = None
+    events: int | None = None
 
 
 def source_states(catalog: Catalog) -> list[SourceState]:
     """Return when each source was last read, except those that are no longer read."""
     with catalog.read_transaction() as connection:
         rows = connection.rows("SELECT * FROM corollary_sources ORDER BY source")
+    positions = [(row, json.loads(row.position)) for row in rows]
     return [
-        SourceState(row.source, row.relation, row.commit_number, row.read)
-        for row in rows
-        if json.loads(row.position) is not None
+        SourceState(
+            row.source,
+            row.relation,
+            row.commit_number,
+            row.read,
+            position.get("lag"),
+            position.get("events"),
+        )
+        for row, position in positions
+        if position is not None
     ]
 
 

@@ -49,6 +49,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
+from corollary.analysis.change_streams import KAFKA, PUSH, is_change_stream
 from corollary.core.program import Directive, Relation
 from corollary.core.table_options import DURATIONS, FLAGS
 from corollary.data_class import dataclass
@@ -270,6 +271,11 @@ def file_name_of(directive: Directive) -> str:
     >>> file_name_of(Directive("input", "edge")), file_name_of(Directive("output", "edge"))
     ('edge.facts', 'edge.csv')
     """
+    if is_change_stream(directive):
+        channel = channel_of(directive)
+        if channel == KAFKA:
+            return f"{KAFKA} {directive.parameter('topic')}"
+        return PUSH if channel == PUSH else directive.parameter("filename", directive.relation)
     if is_sqlite(directive):
         named = directive.parameter("name", directive.relation)
         default = directive.parameter("dbname", f"{named}.sqlite")

@@ -104,6 +104,14 @@ def read_document(
     return FileRecords(table, reader.malformed, tuple(sorted(reader.columns)))
 
 
+def read_lines(lines: pa.ChunkedArray, expected: ExpectedColumns) -> FileRecords:
+    """Return the records of texts that are JSON without line breaks, numbered from 1."""
+    reader = _Reader("", expected)
+    reader.read("\n".join([*lines.to_pylist(), ""]).encode(), 1)
+    reader.malformed.sort(key=json_line.first_line_number)
+    return FileRecords(reader.union(), reader.malformed, tuple(sorted(reader.columns)))
+
+
 class _Reader:
     """Turns the lines of a block into tables, and collects those that are malformed."""
 

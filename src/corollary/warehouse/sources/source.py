@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from corollary.analysis.change_streams import ChangeStream
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.engine import LocalTable, TableHandle, ValueRange
 from corollary.core.program import Directive, Relation
@@ -79,6 +80,23 @@ Position = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Change events that have come, which say what the rows of a source are now.
+
+    Attributes:
+        stream: how they change the relation.
+        rows: the columns of a row, its sequence, and whether it is gone.
+        is_first: whether they are all that there ever were.
+        lag: how many messages are left for the next reading.
+    """
+
+    stream: ChangeStream
+    rows: pa.Table
+    is_first: bool
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceChange:
     """What has changed in a source since a position.
 
@@ -94,6 +112,7 @@ class SourceChange:
         warnings: problems that did not abort the run.
         good_records: how many good records it has now; None if they are not counted.
         emptied_files: the files that have lost everything, also the header that they promise.
+        events: what came of a stream of events, in place of added and removed rows.
     """
 
     added: Rows
@@ -104,6 +123,7 @@ class SourceChange:
     warnings: tuple[Diagnostic, ...] = ()
     good_records: int | None = None
     emptied_files: tuple[str, ...] = ()
+    events: EventBatch | None = None
 
 
 class Source(Protocol):

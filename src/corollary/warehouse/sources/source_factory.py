@@ -10,12 +10,14 @@
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
 | `IO=sqlite`                                     | a table or view of an SQLite database         |
 | `IO=spark`                                      | whatever Spark reads                          |
+| `IO=kafka`, `IO=events`, `IO=push`              | change events, `analysis.change_streams`      |
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
+from corollary.analysis import change_streams
 from corollary.console import Console, SilentConsole
 from corollary.core.engine import TaskPool
 from corollary.core.program import Directive, Program, Relation
@@ -26,6 +28,7 @@ from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.files.places import Place
 from corollary.warehouse.formats import dialect
 from corollary.warehouse.formats.delta_entries import LOG_DIRECTORY
+from corollary.warehouse.sources.events.messages import Carrier, MakeEventFields
 from corollary.warehouse.sources.file_listing import SourceLocation
 from corollary.warehouse.sources.file_source import FileSource
 from corollary.warehouse.sources.quarantine import BadRowPolicy
@@ -47,6 +50,8 @@ class SourceFactory:
         map_rows: the same, without bringing rows here.
         console: shows how far the reading of files has come.
         tasks: where large files are read; None to read all of them here.
+        fields: makes what finds the fields of change events.
+        pushed: what clients have pushed, if that is read.
     """
 
     base: Place
@@ -56,6 +61,8 @@ class SourceFactory:
     map_rows: MapRows | None = None
     console: Console = field(default_factory=SilentConsole)
     tasks: TaskPool | None = None
+    fields: MakeEventFields | None = None
+    pushed: Carrier | None = None
 
     def sources(self, program: Program, relations: Mapping[str, Relation]) -> list[Source]:
         """Return the sources of a program, one for each different `.input`, in its order.
@@ -128,6 +135,8 @@ class SourceFactory:
         if is_spark:
             assert self.fetch is not None, "the caller has to read through Spark"
             return SparkSource(spec, self.fetch, self.map_rows)
+        if change_streams.is_change_stream(directive):
+            return self._event_source(spec, key)
         path = place.resolve(name)
         if dialect.is_sqlite(directive):
             from corollary.warehouse.sources.sqlite_source import SqliteSource
@@ -143,3 +152,26 @@ class SourceFactory:
         from corollary.warehouse.sources.delta_source import DeltaSource
 
         return DeltaSource(spec, path)
+
+    def _event_source(self, spec: SourceSpec, key: Sequence[str]) -> Source:
+        """Return the source of an `.input` of change events."""
+        from corollary.warehouse.sources.events.event_source import EventSource
+
+        assert self.fields is not None, "streams are read by a warehouse"
+        stream = change_streams.change_stream(spec.relation, spec.directive, key)
+        return EventSource(spec, stream, self._carrier(spec), self.fields(stream))
+
+    def _carrier(self, spec: SourceSpec) -> Carrier:
+        match dialect.channel_of(spec.directive):
+            case change_streams.KAFKA:
+                from corollary.warehouse.sources.events.kafka_topic import KafkaTopic
+
+                return KafkaTopic(spec)
+            case change_streams.PUSH:
+                from corollary.warehouse.sources.events.pushed_events import PushedEvents
+
+                return self.pushed or PushedEvents()
+            case _:
+                from corollary.warehouse.sources.events.event_files import EventFiles
+
+                return EventFiles(spec.location)

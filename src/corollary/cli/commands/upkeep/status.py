@@ -77,9 +77,18 @@ def _lines(state: "Status") -> Iterator[str]:
     columns = 4 if any(each.options for each in state.tables) else 3
     yield from _table(header[:columns], [each[:columns] for each in tables])
     sources = [
-        (each.name, format_time(each.read), f"commit {each.commit}") for each in state.sources
+        (
+            each.name,
+            format_time(each.read),
+            f"commit {each.commit}",
+            "" if each.events is None else f"{each.events:,}",
+            "" if each.lag is None else f"{each.lag:,}" if each.lag else "none",
+        )
+        for each in state.sources
     ]
-    yield from _table(("source", "last read", "in"), sources)
+    names = ("source", "last read", "in", "events", "lag")
+    columns = 5 if any(each.events is not None for each in state.sources) else 3
+    yield from _table(names[:columns], [each[:columns] for each in sources])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -12,6 +12,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from corollary.analysis import change_streams
 from corollary.analysis.phrases import one_of, suggest_name
 from corollary.core.program import Column, Declaration, Directive, TypeName
 from corollary.data_class import dataclass
@@ -160,17 +161,38 @@ def source_of(statement: nodes.CreateTable) -> tuple[Directive, ...]:
         return ()
     given = statement.source_format
     format_ = given.text.lower()
+    if format_ in change_streams.CHANNELS:
+        names = {each: each for each in change_streams.PARAMETERS[format_] if each != "IO"}
+        if names.pop("filename", None):
+            names["path"] = "filename"
+        parameters = {"IO": format_, **_given_options(statement, format_, names)}
+        return (Directive("input", statement.name.text, tuple(parameters.items()), given.span),)
     if format_ not in _FORMATS:
         raise InputError.of(
             "C1366",
             f"There is no format `{given.text}`.",
             given.span,
-            suggest_name(format_, _FORMATS) or f"write {one_of(f'`{each}`' for each in _FORMATS)}",
+            suggest_name(format_, _FORMATS)
+            or f"write {one_of(f'`{each}`' for each in (*_FORMATS, *change_streams.CHANNELS))}",
         )
     known = {**_OPTIONS, **(_CSV_OPTIONS if format_ == "csv" else {})}
     parameters = {"filename": f"{statement.name.text}.{format_}", "format": _FORMATS[format_]}
     if format_ == "csv":
         parameters |= {"delimiter": ",", "rfc4180": "true"}
+    parameters |= _given_options(statement, format_, known)
+    name = statement.name.text
+    return (Directive("input", name, tuple(parameters.items()), given.span),)
+
+
+def _given_options(
+    statement: nodes.CreateTable, format_: str, known: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the parameters that the options of a source are.
+
+    Raises:
+        InputError: one is not known.
+    """
+    found = {}
     for option in statement.options:
         if option.name.lower() not in known:
             listed = f"options are {one_of(f'`{each}`' for each in known)}"
@@ -180,6 +202,5 @@ def source_of(statement: nodes.CreateTable) -> tuple[Directive, ...]:
                 option.span,
                 suggest_name(option.name.lower(), known) or listed,
             )
-        parameters[known[option.name.lower()]] = option.value
-    name = statement.name.text
-    return (Directive("input", name, tuple(parameters.items()), given.span),)
+        found[known[option.name.lower()]] = option.value
+    return found
