@@ -31,7 +31,7 @@ _PARAMETERS = {
 _CHANNELS = {
     "input": (
         *("file", "stdin", "json", "jsonfile", "jsonlines", "parquet", "delta", "sqlite"),
-        *("stream", SPARK, *change_streams.CHANNELS),
+        *("stream", "postgresql", SPARK, *change_streams.CHANNELS),
     ),
     "output": ("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
     "printsize": ("stdoutprintsize",),
@@ -45,6 +45,7 @@ _SQLITE_PARAMETERS = {
     "input": ("IO", "filename", "dbname", "name", "order", "new_columns", *_BOUNDS),
     "output": ("IO", "filename", "dbname", "name", REFRESH_PARAMETER),
 }
+_POSTGRESQL_PARAMETERS = ("IO", "connection", "table", "order", "new_columns", *_BOUNDS)
 _FLAGS = ("rfc4180", "headers", "compress", "intermediate")
 _CHOICES = {
     "format": ("csv", "jsonl", "parquet", "delta"),
@@ -75,6 +76,11 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         known = _PARAMETERS.get(directive.name, _FILE_PARAMETERS)
         if channel == "sqlite":
             known = _SQLITE_PARAMETERS.get(directive.name, known)
+        if channel == "postgresql" and directive.name == "input":
+            known = _POSTGRESQL_PARAMETERS
+            if not directive.parameter("connection"):
+                example = "`connection=shop`, whose URL is in COROLLARY_CONNECTION_SHOP"
+                yield invalid_parameter(directive, "A connection is missing", example)
         if channel in ("json", "jsonfile"):
             known = _JSON_PARAMETERS.get(directive.name, known)
         if directive.name in ("input", "output") and channel not in _EVERY_CHANNEL:

@@ -41,6 +41,8 @@ With `IO=sqlite` the file is a database (`filename`, or `dbname` as older progra
 default `p.sqlite`), and `name` its table or view, by default that of the relation: see
 `formats.sqlite_tables`.
 
+With `IO=postgresql` it is the `table` of a `connection`, by default that of the relation's name.
+
 With `IO=spark` Spark reads the file; `core.through_spark` has the parameters.
 """
 
@@ -64,6 +66,7 @@ INPUT_PARAMETERS = ("format", "order", "new_columns", "max_bad", "max_deletes")
 STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
 SQLITE = "sqlite"
+POSTGRESQL = "postgresql"
 JSON = "json"
 JSON_FILE = "jsonfile"
 FORMAT_BY_IO = {
@@ -71,6 +74,7 @@ FORMAT_BY_IO = {
     "parquet": "parquet",
     "delta": "delta",
     SQLITE: SQLITE,
+    POSTGRESQL: POSTGRESQL,
     JSON: JSON,
     JSON_FILE: JSON,
 }
@@ -276,6 +280,9 @@ def file_name_of(directive: Directive) -> str:
         if channel == KAFKA:
             return f"{KAFKA} {directive.parameter('topic')}"
         return PUSH if channel == PUSH else directive.parameter("filename", directive.relation)
+    if channel_of(directive) == POSTGRESQL:
+        table = directive.parameter("table", directive.relation)
+        return f"{POSTGRESQL} {directive.parameter('connection')} {table}"
     if is_sqlite(directive):
         named = directive.parameter("name", directive.relation)
         default = directive.parameter("dbname", f"{named}.sqlite")

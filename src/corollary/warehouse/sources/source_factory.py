@@ -9,6 +9,7 @@
 | the name of a folder, or with `*`, `?`, `**`    | all these files together                      |
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
 | `IO=sqlite`                                     | a table or view of an SQLite database         |
+| `IO=postgresql`                                 | a table or view of PostgreSQL                 |
 | `IO=spark`                                      | whatever Spark reads                          |
 | `IO=kafka`, `IO=events`, `IO=push`              | change events, `analysis.change_streams`      |
 """
@@ -137,6 +138,10 @@ class SourceFactory:
             return SparkSource(spec, self.fetch, self.map_rows)
         if change_streams.is_change_stream(directive):
             return self._event_source(spec, key)
+        if dialect.channel_of(directive) == dialect.POSTGRESQL:
+            from corollary.warehouse.sources.postgresql_source import PostgresqlSource
+
+            return PostgresqlSource(spec)
         path = place.resolve(name)
         if dialect.is_sqlite(directive):
             from corollary.warehouse.sources.sqlite_source import SqliteSource

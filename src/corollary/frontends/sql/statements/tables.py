@@ -30,6 +30,11 @@ _OPTIONS = {
     "max_bad": "max_bad",
     "max_deletes": "max_deletes",
 }
+_CHANNELS = {
+    **change_streams.PARAMETERS,
+    "postgresql": ("connection", "table", "order", "new_columns", "max_bad", "max_deletes"),
+}
+"""The options of what is no file, by the value of `IO`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +166,8 @@ def source_of(statement: nodes.CreateTable) -> tuple[Directive, ...]:
         return ()
     given = statement.source_format
     format_ = given.text.lower()
-    if format_ in change_streams.CHANNELS:
-        names = {each: each for each in change_streams.PARAMETERS[format_] if each != "IO"}
+    if format_ in _CHANNELS:
+        names = {each: each for each in _CHANNELS[format_] if each != "IO"}
         if names.pop("filename", None):
             names["path"] = "filename"
         parameters = {"IO": format_, **_given_options(statement, format_, names)}
@@ -173,7 +178,7 @@ def source_of(statement: nodes.CreateTable) -> tuple[Directive, ...]:
             f"There is no format `{given.text}`.",
             given.span,
             suggest_name(format_, _FORMATS)
-            or f"write {one_of(f'`{each}`' for each in (*_FORMATS, *change_streams.CHANNELS))}",
+            or f"write {one_of(f'`{each}`' for each in (*_FORMATS, *_CHANNELS))}",
         )
     known = {**_OPTIONS, **(_CSV_OPTIONS if format_ == "csv" else {})}
     parameters = {"filename": f"{statement.name.text}.{format_}", "format": _FORMATS[format_]}
