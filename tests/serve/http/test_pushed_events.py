@@ -70,6 +70,15 @@ def test_pushed_events_count_by_their_sequence(client: AsgiClient) -> None:
     assert rows(client) == [[1, "a"]]
 
 
+def test_lag_is_told(client: AsgiClient) -> None:
+    push(client, {"id": 1, "v": "a", "ts": 5}, {"id": 2, "v": "b", "ts": 5})
+    source = client.get("/v1/status").json()["sources"]["p < push"]
+    assert (source["events"], source["lag"]) == (2, 0)
+    told = client.get("/metrics").text
+    assert 'corollary_source_events{source="p < push"} 2' in told
+    assert 'corollary_source_lag{source="p < push"} 0' in told
+
+
 def test_a_repeated_push_does_nothing(client: AsgiClient) -> None:
     first = push(client, {"id": 1, "v": "a", "ts": 5}, key="one")
     again = push(client, {"id": 1, "v": "a", "ts": 5}, key="one")

@@ -25,9 +25,7 @@ q(i) :- p(i, _, _, _, _, _, _).
 
 
 @pytest.fixture
-def table(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Any]:
+def table(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A connection to a new database with a table, which programs call `shop`."""
     import psycopg
 

@@ -112,6 +112,13 @@ def _families_of(status: Mapping[str, Any], *, shows_relations: bool) -> Iterato
             if relation["tuples"] is not None
         ]
         yield "relation_tuples", "gauge", "Tuples of stored relations.", tuples
+        streams = {name: each for name, each in sorted(status["sources"].items()) if "lag" in each}
+        for name, field, text in (
+            ("source_events", "events", "Change events that have been read."),
+            ("source_lag", "lag", "Change events that were left when a source was last read."),
+        ):
+            samples = [("", {"source": each}, found[field]) for each, found in streams.items()]
+            yield name, "gauge", text, samples
 
 
 def _one(value: float) -> list[Sample]:
