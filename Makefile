@@ -12,6 +12,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 SECONDS := build/test-seconds.json
 SPARK41 := build/spark41
+WHEEL := build/wheel
 DBT := build/dbt
 WORKERS := -n 2 --dist loadgroup --hypothesis-profile=ci
 
@@ -36,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-seconds test-integration test-spark41 test-dbt test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
+.PHONY: help demo serve test test-seconds test-integration test-spark41 test-dbt test-wheel test-all docs docs-check lint format bench fuzz crash soak vendor requirements upgrade clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +84,16 @@ $(DBT)/.installed: $(STAMP) requirements/dbt.txt $(wildcard integrations/dbt-cor
 	$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --require-hashes -r requirements/dbt.txt
 	@touch $@
+
+# With the versions that are tested; without their hashes, for the wheel itself has none.
+test-wheel: $(STAMP) ## install the wheel into an empty environment, and use it there
+	@rm -rf $(WHEEL)
+	$(BIN)/python -m hatchling build -t wheel -d $(WHEEL)
+	@grep -oE '^[A-Za-z0-9._-]+==[^ ;]+' requirements/dev.txt > $(WHEEL)/constraints.txt
+	$(BIN)/python -m venv $(WHEEL)/venv
+	$(WHEEL)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(WHEEL)/constraints.txt $(WHEEL)/*.whl
+	env -u PYTHONPATH $(WHEEL)/venv/bin/python tests/wheel.py
 
 test-all: $(STAMP) ## run the whole matrix; SHARD=3/12 runs the third of twelve parts
 	$(PYTEST) $(WORKERS) --all $(if $(SHARD),--shard $(SHARD)) $(ARGS)
