@@ -16,6 +16,7 @@ from bench import (
     serve,
     spark,
     startup,
+    streams,
     warehouse,
     why,
 )
@@ -65,11 +66,12 @@ REPORTS = {
         windows,
         wire,
         pipelines,
+        streams,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
 ON_REQUEST = frozenset(
-    each.NAME for each in (load, refresh, growth, serve, windows, wire, pipelines)
+    each.NAME for each in (load, refresh, growth, serve, windows, wire, pipelines, streams)
 )
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"
