@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from corollary.database.options import IN_PROCESS, DatabaseOptions
 from corollary.database.publishing import PublishTime
 from corollary.engines.local.bulk.connection import bound_memory
 from corollary.serve.http.application import application
+from corollary.serve.http.http_metrics import HttpMetrics
+from corollary.serve.http.metric_export import configured_export
 from corollary.serve.http.server import DRAIN_SECONDS, HttpServer, cannot_listen, tls_context
 from corollary.serve.http.settings import ServerSettings, is_loopback
 from corollary.serve.http.telemetry import Telemetry, configured_telemetry
@@ -101,19 +104,26 @@ class ServerRun:
         self, service: Service, telemetry: Telemetry, announce: Callable[[int | None], None]
     ) -> None:
         routes = () if self.page is None else self.page(service)
-        app = application(service, self.settings, self.tokens, routes, telemetry)
+        metrics, export = HttpMetrics(), configured_export()
+        app = application(service, self.settings, self.tokens, routes, telemetry, metrics=metrics)
         server = HttpServer(app, self.settings, self.listening, self.private, self.certificate)
         started = asyncio.Event()
         running = asyncio.ensure_future(server.run(started))
-        postgres = None
+        postgres = exporting = None
         try:
             await _first_of(running, started.wait())
+            if export is not None:
+                collect = partial(metrics.read, service, shows_relations=True)
+                exporting = asyncio.ensure_future(export.run(collect))
             postgres = await self._start_postgres(service)
             self._leave_file(None if postgres is None else postgres.port)
             announce(None if postgres is None else postgres.port)
             await _first_of(running, _signal())
         finally:
             # Requests are still answered while the service stops: that it does, for one.
+            if exporting is not None and export is not None:
+                exporting.cancel()
+                await asyncio.to_thread(export.close)
             if postgres is not None:
                 await postgres.close(POSTGRES_SECONDS)
             seconds = self.settings.stop_seconds - POSTGRES_SECONDS - 2 * DRAIN_SECONDS

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,12 +13,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from corollary.database.access.principals import OWNER, AccessRole, Principal
+from corollary.database.access.principals import AccessRole, Principal
 from corollary.serve.answers import Answer, ServiceError
 from corollary.serve.handlers.failures import service_error
 from corollary.serve.http.endpoints import ENDPOINTS, AnswerType, Endpoint, require_role
 from corollary.serve.http.events import respond_with_events
-from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics
+from corollary.serve.http.http_metrics import METRICS_TYPE, HttpMetrics, print_metrics
 from corollary.serve.http.mcp import AgentInterface
 from corollary.serve.http.middleware import RequestMiddleware
 from corollary.serve.http.openapi import openapi_document
@@ -27,7 +26,7 @@ from corollary.serve.http.parameters import parse_object, read_request
 from corollary.serve.http.responses import json_response, respond, respond_with_error
 from corollary.serve.http.settings import ServerSettings
 from corollary.serve.http.telemetry import Telemetry
-from corollary.serve.requests import EventsRequest, Request, StatusRequest
+from corollary.serve.requests import EventsRequest, Request
 from corollary.serve.service import Service
 from corollary.serve.tokens import SESSION_SECONDS, TokenStore
 
@@ -40,6 +39,8 @@ def application(
     tokens: TokenStore,
     extra_routes: Sequence[BaseRoute] = (),
     telemetry: Telemetry | None = None,
+    *,
+    metrics: HttpMetrics | None = None,
 ) -> ASGIApp:
     """Return the application.
 
@@ -50,8 +51,9 @@ def application(
         extra_routes: other routes, such as those of the page; `request.state.principal` says who
             asks, or is None.
         telemetry: makes traces.
+        metrics: counts requests.
     """
-    metrics = HttpMetrics()
+    metrics = metrics or HttpMetrics()
     interface = _Interface(service, settings, tokens, metrics)
     inner = _Application(
         routes=[*interface.routes(), *extra_routes],
@@ -177,11 +179,8 @@ class _Interface:
     async def _show_metrics(self, request: HttpRequest) -> Response:
         who: Principal = request.state.principal
         shows_relations = who.role.includes(AccessRole.WRITE)
-        status = None
-        with suppress(ServiceError):  # a server that is busy or stops still says what it counts
-            status = (await self._service.call(OWNER, StatusRequest())).json
-        text = self._metrics.text(self._service.metrics, status, shows_relations=shows_relations)
-        return Response(text, media_type=METRICS_TYPE)
+        found = await self._metrics.read(self._service, shows_relations=shows_relations)
+        return Response(print_metrics(found), media_type=METRICS_TYPE)
 
     async def _describe(self, _: HttpRequest) -> Response:
         return self._openapi

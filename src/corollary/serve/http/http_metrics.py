@@ -3,9 +3,13 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
-from corollary.serve.service import ServiceMetrics
+from corollary.database.access.principals import OWNER
+from corollary.serve.answers import ServiceError
+from corollary.serve.requests import StatusRequest
+from corollary.serve.service import Service, ServiceMetrics
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -33,24 +37,18 @@ class HttpMetrics:
         buckets = self._buckets.setdefault(path, [0] * (len(BUCKETS_SECONDS) + 1))
         buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
 
-    def text(
-        self, service: ServiceMetrics, status: Mapping[str, Any] | None, *, shows_relations: bool
-    ) -> str:
-        """Return the metrics as Prometheus reads them.
+    async def read(self, service: Service, *, shows_relations: bool) -> list[Family]:
+        """Return all metrics.
 
         Args:
-            service: what the service counts.
-            status: of the warehouse, as `status` prints it; None if it is not known now.
+            service: what counts, too.
             shows_relations: whether names and sizes of relations are among them.
         """
-        lines: list[str] = []
-        families = [*self._families(service, shows_relations=shows_relations)]
-        if status is not None:
-            families += _families_of(status, shows_relations=shows_relations)
-        for name, kind, text, samples in families:
-            lines += [f"# HELP corollary_{name} {text}", f"# TYPE corollary_{name} {kind}"]
-            lines += [_line(f"corollary_{name}{end}", labels, at) for end, labels, at in samples]
-        return "\n".join((*lines, ""))
+        found = [*self._families(service.metrics, shows_relations=shows_relations)]
+        with suppress(ServiceError):  # a server that is busy or stops still says what it counts
+            status = (await service.call(OWNER, StatusRequest())).json
+            found += _families_of(status, shows_relations=shows_relations)
+        return found
 
     def _families(self, service: ServiceMetrics, *, shows_relations: bool) -> Iterator[Family]:
         yield "commits_total", "counter", "Commits made.", _one(service.commits)
@@ -99,6 +97,15 @@ class HttpMetrics:
                 yield "_bucket", {"path": path, "le": text}, total
             yield "_sum", {"path": path}, self._seconds[path]
             yield "_count", {"path": path}, total
+
+
+def print_metrics(families: Iterable[Family]) -> str:
+    """Return metrics as Prometheus reads them."""
+    lines: list[str] = []
+    for name, kind, text, samples in families:
+        lines += [f"# HELP corollary_{name} {text}", f"# TYPE corollary_{name} {kind}"]
+        lines += [_line(f"corollary_{name}{end}", labels, at) for end, labels, at in samples]
+    return "\n".join((*lines, ""))
 
 
 def _families_of(status: Mapping[str, Any], *, shows_relations: bool) -> Iterator[Family]:

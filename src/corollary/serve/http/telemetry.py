@@ -89,22 +89,45 @@ def configured_telemetry() -> Telemetry:
     Raises:
         InputError: it asks for an exporter that is not installed.
     """
-    asked = os.environ.get(EXPORTER_VARIABLE, "")
-    if not asked and os.environ.get(ENDPOINT_VARIABLE):
-        asked = "otlp"
-    if asked in ("", "none"):
+    exporter = configured_exporter(EXPORTER_VARIABLE, "opentelemetry_traces_exporter")
+    if exporter is None:
         return Telemetry()
-    found = entry_points(group="opentelemetry_traces_exporter", name=asked)
-    if not found:
-        text = f"The exporter `{asked}` of `{EXPORTER_VARIABLE}` is not installed."
-        cure = "install `opentelemetry-sdk` and the exporter, such as `opentelemetry-exporter-otlp`"
-        raise InputError.of("C1635", text, None, cure)
-    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    name = os.environ.get(SERVICE_VARIABLE, "corollary")
-    provider = TracerProvider(resource=Resource.create({"service.name": name}))
-    exporter = next(iter(found)).load()
-    provider.add_span_processor(BatchSpanProcessor(exporter()))
+    provider = TracerProvider(resource=service_resource())
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return OpenTelemetry(provider)
+
+
+def configured_exporter(variable: str, group: str) -> Any:
+    """Return the exporter that the environment asks for; None if it asks for none.
+
+    Args:
+        variable: names it.
+        group: the entry points among which it is.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    asked = os.environ.get(variable, "")
+    if not asked and os.environ.get(ENDPOINT_VARIABLE):
+        asked = "otlp"
+    if asked in ("", "none"):
+        return None
+    # Of OTLP there are two; this one needs no more than HTTP.
+    found = [
+        *entry_points(group=group, name=f"{asked}_proto_http"),
+        *entry_points(group=group, name=asked),
+    ]
+    if not found:
+        text = f"The exporter `{asked}` of `{variable}` is not installed."
+        raise InputError.of("C1635", text, None, 'run `pip install "corollary[telemetry]"`')
+    return found[0].load()()
+
+
+def service_resource() -> Any:
+    """Return how OpenTelemetry knows this server."""
+    from opentelemetry.sdk.resources import Resource
+
+    return Resource.create({"service.name": os.environ.get(SERVICE_VARIABLE, "corollary")})
