@@ -44,13 +44,17 @@ from corollary.serve import client
 from corollary.serve.server_file import SERVER_FILE
 from support.command_line import COMMAND
 from support.paths import REPOSITORY
+from support.postgresql_server import Server
 
 ON_SPARK = {"documents.md", "python.md", "spark.md", "streaming.md"}
 """Documents whose examples start a session in this process."""
 README = REPOSITORY / "README.md"
 SKILL = REPOSITORY / "skills" / "corollary" / "SKILL.md"
 DOCUMENTS = [SKILL, *sorted((REPOSITORY / "docs").rglob("*.md"))]
-LOCAL = [path for path in DOCUMENTS if path.name not in ON_SPARK]
+ON_POSTGRESQL = {"connections.md"}
+"""Documents whose examples have a database, to which the connection `shop` leads."""
+LOCAL = [path for path in DOCUMENTS if path.name not in ON_SPARK | ON_POSTGRESQL]
+REPLICATED = [path for path in DOCUMENTS if path.name in ON_POSTGRESQL]
 SPARK = [path for path in DOCUMENTS if path.name in ON_SPARK]
 SHOWN = {"csv", "diff", "ebnf", "json", "mermaid", "sql", "text", "toml", "yaml"}
 DIRECTIVE = re.compile(r"<!-- (file|not run|exit): (.+) -->|<!-- (fragment) -->")
@@ -140,6 +144,16 @@ def test_readme(workplace: Path) -> None:
 
 @pytest.mark.parametrize("path", LOCAL, ids=name_of)
 def test_examples(path: Path, workplace: Path) -> None:
+    run_document(Document(path, workplace))
+
+
+@pytest.mark.matrix(1, group="postgresql")
+@pytest.mark.parametrize("path", REPLICATED, ids=name_of)
+def test_examples_on_postgresql(
+    path: Path, workplace: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.place(workplace).partition("?")[0]
+    monkeypatch.setenv("COROLLARY_CONNECTION_SHOP", url)
     run_document(Document(path, workplace))
 
 

@@ -47,10 +47,33 @@ class Server:
         process: the number of its first process.
     """
 
-    def __init__(self, port: int, process: int) -> None:
+    def __init__(self, port: int, command: list[str], root: Path) -> None:
         self.port = port
-        self.process = process
+        self._command, self._root = command, root
         self._numbers = count(1)
+        self._start()
+
+    @property
+    def process(self) -> int:
+        return self._running.pid
+
+    def _start(self) -> None:
+        log = self._root / "log"
+        with log.open("ab") as output:
+            self._running = subprocess.Popen(
+                self._command, cwd=self._root, stdout=subprocess.DEVNULL, stderr=output
+            )
+        _wait(self, self._running, log)
+
+    def stop(self) -> None:
+        """Stop it at once, as if it had crashed."""
+        self._running.send_signal(signal.SIGQUIT)
+        self._running.wait(PATIENCE)
+
+    def restart(self) -> None:
+        """Let it crash, and start it again."""
+        self.stop()
+        self._start()
 
     def url(self, name: str) -> str:
         """Return where a database is."""
@@ -115,20 +138,12 @@ def postgresql() -> Iterator[Server]:
             capture_output=True,
             cwd=root,
         )
-        with (root / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [*prefix, programs / "postgres", "-D", data, "-p", str(port), *settings],
-                cwd=root,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-            )
+        command = [*prefix, str(programs / "postgres"), "-D", str(data), "-p", str(port), *settings]
+        server = Server(port, command, root)
         try:
-            server = Server(port, process.pid)
-            _wait(server, process, root / "log")
             yield server
         finally:
-            process.send_signal(signal.SIGQUIT)
-            process.wait(PATIENCE)
+            server.stop()
     finally:
         scratch.close()
 

@@ -23,7 +23,7 @@ from corollary.warehouse.catalog.catalog_rows import NewCommit
 from corollary.warehouse.publishing.checked_log import TableFinding
 from corollary.warehouse.publishing.delta_schema import published_schema
 from corollary.warehouse.publishing.history import StoredHistory
-from corollary.warehouse.publishing.publication import PublishedVersion
+from corollary.warehouse.publishing.outputs import PublishedVersion
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import RelationDelta, Warehouse
 

@@ -59,7 +59,7 @@ from corollary.warehouse.catalog.idempotency_keys import given_key
 
 if TYPE_CHECKING:
     from corollary.database.alterations import Alter
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
 
 KEY_REUSED = "C0929"
 """The code of an idempotency key that comes with another change."""

@@ -38,7 +38,7 @@ from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 if TYPE_CHECKING:
     from corollary.database.sql.session import SqlSession
     from corollary.database.warehouse_store import WarehouseStore
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
     from corollary.warehouse.warehouse import Warehouse
 
 
@@ -396,7 +396,9 @@ class Database(ReadAccess):
             try:
                 published = self._store.publish(self._state, fresh)
                 if self._publishing is not None:
-                    self._publishing.note_published()
+                    self._publishing.note_published(
+                        None if published is None else published.retry_seconds
+                    )
                 return published
             finally:
                 self._state.console.enter(Phase.OTHER)

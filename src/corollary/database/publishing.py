@@ -34,12 +34,15 @@ class PublishSchedule:
         self.when = when
         self.is_behind = False
         self._published = -PUBLISH_SECONDS
+        self._retry: float | None = None
 
     @property
     def wait(self) -> float | None:
         """The seconds until tables are published; None if there is nothing to publish."""
-        if not self.is_behind or self.when is PublishTime.MANUAL:
+        if self.when is PublishTime.MANUAL:
             return None
+        if not self.is_behind:
+            return None if self._retry is None else max(0.0, self._retry - time.monotonic())
         if self.when is PublishTime.COMMIT:
             return 0.0
         return max(0.0, self._published + PUBLISH_SECONDS - time.monotonic())
@@ -48,7 +51,8 @@ class PublishSchedule:
         """Note that a transaction publishes, if it is committed."""
         self._published = time.monotonic()
 
-    def note_published(self) -> None:
-        """Note that all tables show the last commit."""
+    def note_published(self, retry_seconds: float | None = None) -> None:
+        """Note that all tables show the last commit, or are to be tried again after a while."""
         self.is_behind = False
         self._published = time.monotonic()
+        self._retry = None if retry_seconds is None else self._published + retry_seconds

@@ -26,7 +26,7 @@ from corollary.warehouse.catalog.catalog_rows import DeliveredAlerts
 from corollary.warehouse.catalog.queued_alert import OutboxState, QueuedAlert, alert_id, retry_delay
 
 if TYPE_CHECKING:
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
 
 
 class Outbox(Protocol):

@@ -33,7 +33,7 @@ from corollary.warehouse.catalog.idempotency_keys import KEY_MAX_CHARACTERS, SCO
 
 if TYPE_CHECKING:
     from corollary.database.alterations import Alter
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
 
 Found = TypeVar("Found")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from corollary.analysis.replicas import replica_specs
 from corollary.core.arrow import empty_table
 from corollary.core.engine import Engine, LocalTable, TableHandle, TaskPool
 from corollary.core.logic import Literal
@@ -53,6 +54,7 @@ from corollary.warehouse.catalog.query_log import QueryLog
 from corollary.warehouse.consistent_read import read_consistently
 from corollary.warehouse.copies import change_of_copies
 from corollary.warehouse.partition_index import restore_index
+from corollary.warehouse.publishing.outputs import Retries
 from corollary.warehouse.sources.tasks.staged_rows import compare_counts
 from corollary.warehouse.stale_snapshots import stale_snapshots
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehouse
@@ -60,7 +62,7 @@ from corollary.warehouse.warehouse import ChangeHandles, RelationDelta, Warehous
 if TYPE_CHECKING:
     from corollary.database.feed_tables import RelationFeed
     from corollary.warehouse.files.places import Place
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import Output, PublishResult
 
 _Change: TypeAlias = "RelationDelta | ChangeHandles | pa.Table | TableHandle"
 """A recorded change: a delta, or all tuples that a relation had afterwards."""
@@ -123,6 +125,7 @@ class WarehouseStore:
         """The commit of the last index."""
         self._changed = 0
         """How many tuples were added and removed since then."""
+        self._retries = Retries()
 
     @property
     def outbox(self) -> CatalogOutbox:
@@ -532,13 +535,19 @@ class WarehouseStore:
         return self.changes_of(commit, tasks)
 
     def publish(self, state: DatabaseState, last_changes: Changes | None) -> "PublishResult | None":
-        """Bring the tables of all `.output` relations up to date with the last commit."""
-        number = state.commits
-        relations = names.published_relations(state.loaded.normal, state.program.directives)
-        if not relations or not number:
+        """Bring all `.output` relations up to date with the last commit, wherever they go."""
+        number, normal = state.commits, state.loaded.normal
+        tables = names.published_relations(normal, state.program.directives)
+        replicas = [
+            (normal.relations[each.relation], each)
+            for each in replica_specs(state.program)
+            if names.is_followed(normal, each.relation)
+        ]
+        if not (tables or replicas) or not number:
             return None
         from corollary.core.table_options import table_options
         from corollary.warehouse.publishing.history import RecentHistory, StoredHistory
+        from corollary.warehouse.publishing.outputs import publish_all
         from corollary.warehouse.publishing.publisher import Publisher
 
         def recent(name: str) -> ChangeHandles | None:
@@ -552,12 +561,18 @@ class WarehouseStore:
             state.engine.handle,
             StoredHistory(self.warehouse, state.engine.tasks),
         )
-        state.console.progress(f"publishing {', '.join(each.name for each in relations)}")
-        counts = names.relations_of_counts(state.loaded.normal)
-        options = table_options(state.program)
-        publisher = Publisher(self.warehouse.root, self.warehouse.catalog, counts, options)
+        shown = dict.fromkeys((*(each.name for each in tables), *(e.name for e, _ in replicas)))
+        state.console.progress(f"publishing {', '.join(shown)}")
+        root, catalog = self.warehouse.root, self.warehouse.catalog
+        counts = names.relations_of_counts(normal)
+        publisher = Publisher(root, catalog, counts, table_options(state.program))
+        outputs: list[Output] = [*publisher.outputs(tables)]
+        if replicas:
+            from corollary.warehouse.publishing.replica_outputs import replica_outputs
+
+            outputs += replica_outputs(replicas, root, catalog, counts)
         with job_group(self.location, number):
-            return publisher.publish_all(relations, number, history)
+            return publish_all(outputs, number, catalog, history, self._retries)
 
     # --- folding -------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from corollary.database.alerts.delivery import Delivered
     from corollary.database.transaction import Transaction
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
 
 
 METADATA_FILE = "metadata"

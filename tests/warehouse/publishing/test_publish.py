@@ -26,6 +26,7 @@ from corollary.warehouse.files import durable_files, parquet_encoding
 from corollary.warehouse.files.parquet_encoding import to_parquet
 from corollary.warehouse.publishing import delta_commit, published_files
 from corollary.warehouse.publishing.history import RecentHistory
+from corollary.warehouse.publishing.outputs import Retries, publish_all
 from corollary.warehouse.publishing.publisher import Publisher
 from corollary.warehouse.warehouse import ChangeHandles, RelationDelta
 from support.published_table import EDGE, ODD, House, nullable, random_row
@@ -276,7 +277,9 @@ def test_one_bad_table_does_not_stop_the_others(house: House) -> None:
     )
     house.path.parent.mkdir()
     house.path.write_text("mine")
-    outcome = house.publisher.publish_all([EDGE, other], house.commit, house.history)
+    outputs = house.publisher.outputs([EDGE, other])
+    catalog = house.warehouse.catalog
+    outcome = publish_all(outputs, house.commit, catalog, house.history, Retries())
     assert [each.relation for each in outcome.published] == ["other"]
     assert [(each.code, each.severity) for each in outcome.problems] == [("C0940", "warning")]
 

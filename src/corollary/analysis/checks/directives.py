@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from corollary.analysis import change_streams
 from corollary.analysis.phrases import invalid_parameter, one_of, suggest_name
+from corollary.analysis.replicas import ReplicaKind, is_replica, known_parameters, parameter_faults
 from corollary.analysis.resolution import ResolvedProgram
 from corollary.core.program import (
     REFRESH_PARAMETER,
@@ -33,7 +34,10 @@ _CHANNELS = {
         *("file", "stdin", "json", "jsonfile", "jsonlines", "parquet", "delta", "sqlite"),
         *("stream", "postgresql", SPARK, *change_streams.CHANNELS),
     ),
-    "output": ("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
+    "output": (
+        *("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
+        *ReplicaKind,
+    ),
     "printsize": ("stdoutprintsize",),
 }
 _JSON_PARAMETERS = {
@@ -83,6 +87,10 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
                 yield invalid_parameter(directive, "A connection is missing", example)
         if channel in ("json", "jsonfile"):
             known = _JSON_PARAMETERS.get(directive.name, known)
+        if is_replica(directive):
+            known = known_parameters(directive)
+            for what, instead in _replica_faults(resolved, directive):
+                yield invalid_parameter(directive, what, instead)
         if directive.name in ("input", "output") and channel not in _EVERY_CHANNEL:
             yield Diagnostic(
                 "C0102",
@@ -130,6 +138,19 @@ def _change_stream(resolved: ResolvedProgram, directive: Directive) -> Iterator[
     faults = change_streams.parameter_faults(directive, schema.columns, key, is_bag=is_bag)
     for what, instead in faults:
         yield invalid_parameter(directive, what, instead)
+
+
+def _replica_faults(resolved: ResolvedProgram, directive: Directive) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with an output to another system, each with what to write instead."""
+    yield from parameter_faults(directive)
+    schema = resolved.schemas.get(directive.relation)
+    if (
+        schema is not None
+        and schema.declaration is not None
+        and schema.declaration.storage == "virtual"
+    ):
+        what = f"`{schema.name}` is virtual, so that nothing else can hold it"
+        yield what, f"`.decl {schema.name}(…)` without `virtual`"
 
 
 def _unknown(directive: Directive, name: str, known: tuple[str, ...]) -> Diagnostic:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corollary.analysis.replicas import is_replica
 from corollary.analysis.today import TODAY_RELATION, today_relation
 from corollary.console import Console, Phase
 from corollary.core.engine import Engine, Limits, TableHandle, within_seconds
@@ -266,8 +267,12 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
     """Return the file of every `.output`, before anything is evaluated; None for a table of Spark.
 
     Raises:
-        InputError: a file is outside the root, or two outputs share one.
+        InputError: a file is outside the root, or two outputs share one; `C0998`, an output needs
+            a warehouse.
     """
+    refused = [_needs_warehouse(each) for each in loaded.program.directives if is_replica(each)]
+    if refused:
+        raise InputError(refused)
     targets = {
         directive: places.spark_path(directive)
         if is_spark_io(directive)
@@ -287,6 +292,15 @@ def output_paths(loaded: LoadedProgram, places: FileLocations) -> dict[Directive
         if path is not None
     )
     return targets
+
+
+def _needs_warehouse(directive: Directive) -> Diagnostic:
+    return Diagnostic(
+        "C0998",
+        f"`{directive.relation}` is to be kept in step by commits, and this run makes none.",
+        directive.span,
+        "run with `--warehouse W`; or write `.output` without `IO`, for a file",
+    )
 
 
 def write_results(

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from corollary.database.alerts.delivery import Delivered
-    from corollary.warehouse.publishing.publisher import PublishResult
+    from corollary.warehouse.publishing.outputs import PublishResult
     from corollary.warehouse.sources.source import EventBatch, Source, SourceChange
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from corollary.analysis.phrases import suggest_name
+from corollary.analysis.replicas import is_replica
 from corollary.analysis.today import TODAY_RELATION
 from corollary.core.program import Directive, NormalProgram, Relation
 from corollary.errors import InputError
@@ -62,12 +63,15 @@ def writable_relation(program: NormalProgram, name: str, span: Span | None = Non
 
 def published_relations(program: NormalProgram, directives: Iterable[Directive]) -> list[Relation]:
     """Return the relations whose tables a warehouse publishes: stored ones with an `.output`."""
-    names = dict.fromkeys(each.relation for each in directives if each.name == "output")
-    return [
-        program.relations[name]
-        for name in names
-        if name in program.relations and program.relations[program.bags.get(name, name)].is_stored
-    ]
+    names = dict.fromkeys(
+        each.relation for each in directives if each.name == "output" and not is_replica(each)
+    )
+    return [program.relations[name] for name in names if is_followed(program, name)]
+
+
+def is_followed(program: NormalProgram, name: str) -> bool:
+    """Return whether there is a relation of this name whose tuples outputs can have."""
+    return name in program.relations and program.relations[program.bags.get(name, name)].is_stored
 
 
 def published_names(program: NormalProgram, directives: Iterable[Directive]) -> set[str]:

@@ -26,6 +26,7 @@ from corollary.errors import InputError, WarehouseError, is_disk_full
 from corollary.warehouse.catalog.catalog_rows import Commit, NewCommit
 from corollary.warehouse.catalog.inventory import read_inventory
 from corollary.warehouse.catalog.program_layout import program_of_layout
+from corollary.warehouse.catalog.replica_records import ReplicaRecords
 from corollary.warehouse.catalog.retention import (
     INTENT_TIMEOUT_SECONDS,
     DroppedHistory,
@@ -139,6 +140,7 @@ def collect(
     dropped, has_folded = None, False
     if oldest > int(catalog.meta("oldest")):
         console.progress(f"dropping what was before commit {oldest}")
+        ReplicaRecords(catalog).skip_unchanged(catalog.latest_number())
         cut, has_folded = _prepare_cut(warehouse, oldest, console)
         dropped = drop_history(catalog, cut)
     result = remove_files(

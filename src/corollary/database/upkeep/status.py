@@ -6,10 +6,11 @@ from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Any
 
+from corollary.analysis.replicas import ReplicaSpec, replica_specs
 from corollary.core.program import NormalProgram, RelationKind
 from corollary.core.table_options import given_options, parse_duration
 from corollary.data_class import dataclass
-from corollary.database.program.names import published_relations
+from corollary.database.program.names import is_followed, published_relations
 from corollary.frontends.datalog.parser import parse
 from corollary.source import SourceFile
 from corollary.warehouse.catalog import inventory
@@ -17,6 +18,7 @@ from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.catalog.outbox import outbox_state
 from corollary.warehouse.catalog.program_layout import program_of_layout
 from corollary.warehouse.catalog.queued_alert import OutboxState
+from corollary.warehouse.catalog.replica_records import ReplicaRecord, replica_records
 from corollary.warehouse.catalog.retention import Intent, list_intents
 from corollary.warehouse.files.places import Place, files_below
 from corollary.warehouse.orphan_files import list_data_files
@@ -64,6 +66,27 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A replica of a relation.
+
+    Attributes:
+        commit: the commit that it shows; 0 if it was never filled.
+        lag: how many commits have changed the relation since.
+        is_output: whether the program still has it; if not, it is not updated.
+        seconds: how old the first of these commits is.
+        error: why it could not be brought forward the last time, if it lags.
+    """
+
+    relation: str
+    replica: str
+    commit: int
+    lag: int
+    is_output: bool
+    seconds: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexState:
     """The last index.
 
@@ -96,6 +119,7 @@ class Status:
     index: IndexState
     bytes: dict[str, int]
     tables: tuple[TableState, ...]
+    replicas: tuple[ReplicaState, ...]
     sources: tuple[inventory.SourceState, ...]
     outbox: OutboxState
     intents: tuple[Intent, ...]
@@ -119,6 +143,7 @@ class Status:
             },
             "bytes": self.bytes,
             "published": _by_key("relation", self.tables),
+            "replicas": [asdict(each) for each in self.replicas],
             "sources": {
                 name: {**each, "read": format_time(each["read"])}
                 for name, each in _by_key("name", self.sources).items()
@@ -153,10 +178,12 @@ def status(warehouse: WarehouseCatalog, now: float | None = None) -> Status:
     latest = catalog.latest_commit()
     stored = None if latest is None else catalog.program(latest.program)
     outputs: dict[str, Mapping[str, str]] = {}
+    specs: list[ReplicaSpec] = []
     program = NormalProgram({}, (), (), {})
     if stored is not None:
         program = program_of_layout(stored.layout)
-        directives = parse(SourceFile("program", stored.text)).directives
+        parsed = parse(SourceFile("program", stored.text))
+        directives, specs = parsed.directives, replica_specs(parsed)
         given = given_options(directives)
         outputs = {e.name: given[e.name] for e in published_relations(program, directives)}
     return Status(
@@ -168,6 +195,7 @@ def status(warehouse: WarehouseCatalog, now: float | None = None) -> Status:
         _index(warehouse, latest),
         _bytes(warehouse),
         tuple(_tables(warehouse, outputs, program.bags, time.time() if now is None else now)),
+        tuple(_replicas(warehouse, specs, program, time.time() if now is None else now)),
         tuple(inventory.source_states(catalog)),
         outbox_state(catalog),
         tuple(list_intents(catalog)),
@@ -236,3 +264,23 @@ def _tables(
         since = warehouse.catalog.next_change(changed, commit) if has_target else None
         seconds = None if since is None else round(now - since, 1)
         yield TableState(name, commit, lag, name in outputs, options, seconds)
+
+
+def _replicas(
+    warehouse: WarehouseCatalog,
+    specs: Iterable[ReplicaSpec],
+    program: NormalProgram,
+    now: float,
+) -> Iterable[ReplicaState]:
+    catalog = warehouse.catalog
+    known = {(each.relation, each.replica): each for each in replica_records(catalog)}
+    declared = {(e.relation, str(e)) for e in specs if is_followed(program, e.relation)}
+    for relation, name in sorted({*declared, *known}):
+        changed = program.bags.get(relation, relation)
+        each = known.get((relation, name)) or ReplicaRecord(relation, name, changed)
+        lag = catalog.count_changing_commits(changed, each.commit_number)
+        since = catalog.next_change(changed, each.commit_number) if lag else None
+        seconds = None if since is None else round(now - since, 1)
+        error = each.error if lag else None
+        is_output = (relation, name) in declared
+        yield ReplicaState(relation, name, each.commit_number, lag, is_output, seconds, error)

@@ -150,7 +150,9 @@ class HandlerContext:
         if wait is not None and (is_last or wait <= 0.0):
             transaction, self.unpublished = self.unpublished, None
             self.publishing.note_published()
-            self.database.publish(transaction)
+            published = self.database.publish(transaction)
+            if published is not None:
+                self.publishing.note_published(published.retry_seconds)
 
     def close(self) -> None:
         """Close the snapshots and the database."""

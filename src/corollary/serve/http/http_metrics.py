@@ -126,6 +126,17 @@ def _families_of(status: Mapping[str, Any], *, shows_relations: bool) -> Iterato
         ):
             samples = [("", {"source": each}, found[field]) for each, found in streams.items()]
             yield name, "gauge", text, samples
+        outputs = [
+            *({"relation": name, "in": "delta", **e} for name, e in status["published"].items()),
+            *({**each, "in": each["replica"]} for each in status["replicas"]),
+        ]
+        labels = [({"relation": e["relation"], "in": e["in"]}, e) for e in outputs]
+        behind = [("", label, each["lag"]) for label, each in labels if each["is_output"]]
+        yield "output_lag_commits", "gauge", "Commits that an output does not show yet.", behind
+        seconds = [("", label, e.get("seconds") or 0.0) for label, e in labels if e["is_output"]]
+        yield "output_lag_seconds", "gauge", "Age of the first of these commits.", seconds
+        failed = [("", label, 1) for label, each in labels if each.get("error")]
+        yield "output_failed", "gauge", "Outputs that cannot be brought forward now.", failed
 
 
 def _one(value: float) -> list[Sample]:

@@ -89,7 +89,7 @@ def row_texts(table: pa.Table, relation: Relation, form: JsonForm) -> pa.Array:
     for at, (name, column, type_) in enumerate(columns):
         separator = ", " if at else ""
         label = f"{json.dumps(name, ensure_ascii=False)}: " if form.has_objects else ""
-        parts += [separator + label, _value_texts(single_array(column), type_, form)]
+        parts += [separator + label, value_texts(single_array(column), type_, form)]
     return pc.binary_join_element_wise(*parts, closed, "")
 
 
@@ -106,7 +106,7 @@ def join_texts(texts: pa.Array, separator: str) -> bytes:
     return bytes(joined[0].as_buffer())
 
 
-def _value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
+def value_texts(values: pa.Array, type_: Type, form: JsonForm) -> pa.Array:
     """Return the JSON text of each value."""
     if type_.logical_kind in _DIRECT_KINDS:
         return pc.fill_null(pc.cast(values, pa.string()), "null")

@@ -1,8 +1,11 @@
-"""Publishing: stored relations as Delta tables, for every reader that knows Delta.
+"""Publishing: stored relations as Delta tables, and as replicas in other systems.
 
 | module                               | contents                                               |
 |--------------------------------------|--------------------------------------------------------|
-| `publisher`                          | all tables of a warehouse: publish, rebuild, check     |
+| `outputs`                            | all that is published, brought forward one by one      |
+| `replica`, `replica_outputs`         | replicas follow their relations; those of a program    |
+| `postgresql_replica`, `kafka_replica`| tables of PostgreSQL, topics of Kafka                  |
+| `publisher`                          | all Delta tables: publish, rebuild, check              |
 | `history`                            | changes and contents of relations, for the publisher   |
 | `publication`                        | brings one table to one commit                         |
 | `table_directory`                    | where tables are, their locks, removing unused files   |

@@ -19,7 +19,6 @@ from deltalake import DeltaTable
 from corollary.core.engine import TableHandle
 from corollary.core.program import Relation
 from corollary.core.table_options import TableOptions
-from corollary.data_class import dataclass
 from corollary.errors import WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
@@ -29,6 +28,7 @@ from corollary.warehouse.files.durable_files import DELETE, INSERT
 from corollary.warehouse.files.object_path import ObjectPath
 from corollary.warehouse.publishing import checked_log, delta_commit, delta_schema, published_files
 from corollary.warehouse.publishing.history import History
+from corollary.warehouse.publishing.outputs import PublishedVersion
 from corollary.warehouse.publishing.published_table import (
     PublishedState,
     PublishedTable,
@@ -37,28 +37,6 @@ from corollary.warehouse.publishing.published_table import (
 )
 from corollary.warehouse.publishing.table_schemas import columns_of_schema, schema_to_publish
 from corollary.warehouse.warehouse import ChangeHandles
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedVersion:
-    """A new version of a relation's table.
-
-    Attributes:
-        commit: the commit that it shows.
-        version: its number in the Delta log.
-        added: how many tuples were added; all of them if the whole relation was written.
-        removed: how many were removed.
-        files: how many data files were written.
-        new_columns: the columns of the table, if they are not those of the version before.
-    """
-
-    relation: str
-    commit: int
-    version: int
-    added: int
-    removed: int
-    files: int
-    new_columns: tuple[str, ...] = ()
 
 
 class Publication:

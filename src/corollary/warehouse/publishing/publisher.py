@@ -14,12 +14,11 @@ publication that was killed at any point is simply repeated, and it can be rebui
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from corollary.core.program import Relation
 from corollary.core.table_options import TableOptions
 from corollary.data_class import dataclass
-from corollary.errors import ConflictError, Diagnostic, Severity, WarehouseError
+from corollary.errors import ConflictError, WarehouseError
 from corollary.warehouse.catalog.catalog import Catalog
 from corollary.warehouse.catalog.catalog_rows import Commit
 from corollary.warehouse.copies import row_difference
@@ -37,29 +36,35 @@ from corollary.warehouse.publishing.delta_schema import (
     published_schema,
 )
 from corollary.warehouse.publishing.history import CopiesHistory, History
-from corollary.warehouse.publishing.publication import Publication, PublishedVersion
+from corollary.warehouse.publishing.outputs import (
+    RECORD_INTERVAL_COMMITS,
+    PublishedVersion,
+    commit_of,
+)
+from corollary.warehouse.publishing.publication import Publication
 from corollary.warehouse.publishing.published_files import PublishedFiles
 from corollary.warehouse.publishing.published_table import PublishedState, PublishedTable
 from corollary.warehouse.publishing.table_directory import TableDirectory
 
 _PUBLISH_ATTEMPTS = 3
 """How often a publication is repeated when another writer made the next version first."""
-RECORD_INTERVAL_COMMITS = 64
-"""After this many commits without a change to a relation, the catalog records that its table is up
-to date, so that the history since is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class PublishResult:
-    """The result of publishing several tables.
+class DeltaOutput:
+    """The Delta table of a relation, as one of several outputs."""
 
-    Attributes:
-        published: the new versions.
-        problems: why other tables have none, as warnings: the commit itself is safe.
-    """
+    publisher: "Publisher"
+    relation: Relation
 
-    published: tuple[PublishedVersion, ...]
-    problems: tuple[Diagnostic, ...]
+    @property
+    def name(self) -> str:
+        """What it is known by, together with its relation."""
+        return "delta"
+
+    def publish(self, commit: Commit, history: History) -> PublishedVersion | None:
+        """Bring the table forward to a commit; return the new version, if any."""
+        return self.publisher.publish(self.relation, commit.number, history)
 
 
 class Publisher:
@@ -90,20 +95,9 @@ class Publisher:
 
     # --- publishing ----------------------------------------------------------------------------
 
-    def publish_all(
-        self, relations: Iterable[Relation], upto: int, history: History
-    ) -> PublishResult:
-        """Bring the tables of several relations forward to a commit; problems become warnings."""
-        published: list[PublishedVersion] = []
-        problems: list[Diagnostic] = []
-        for relation in relations:
-            try:
-                made = self.publish(relation, upto, history)
-            except WarehouseError as error:
-                problems += (replace(e, severity=Severity.WARNING) for e in error.diagnostics)
-            else:
-                published += [] if made is None else [made]
-        return PublishResult(tuple(published), tuple(problems))
+    def outputs(self, relations: Iterable[Relation]) -> list[DeltaOutput]:
+        """Return the tables of relations, to be brought forward."""
+        return [DeltaOutput(self, each) for each in relations]
 
     def publish(self, relation: Relation, upto: int, history: History) -> PublishedVersion | None:
         """Bring the table of a relation forward to a commit; return the new version, if any.
@@ -115,7 +109,7 @@ class Publisher:
             WarehouseError: `C0940`, the table is not as it was left; `C0936`, there is no such
                 commit; `C0932` or `C0942`, the table cannot be written.
         """
-        commit, history = self._commit(upto), self._with_copies(history)
+        commit, history = commit_of(self._catalog, upto), self._with_copies(history)
         for _ in range(_PUBLISH_ATTEMPTS):
             try:
                 return self._publish(relation, commit, history)
@@ -189,7 +183,7 @@ class Publisher:
             WarehouseError: the directory holds something that never was a table of this warehouse.
             ConflictError: another writer was first.
         """
-        commit, history = self._commit(upto), self._with_copies(history)
+        commit, history = commit_of(self._catalog, upto), self._with_copies(history)
         with self._tables.lock(relation.name) as target:
             publication = self._publication(target, relation, commit, history)
             if target.is_absent():
@@ -300,12 +294,6 @@ class Publisher:
                     raise table_error(relation, target.directory, findings)
                 target.remove()
             self._catalog.delete_published(relation)
-
-    def _commit(self, number: int) -> Commit:
-        commit = self._catalog.find_commit(number)
-        if commit is None:
-            raise WarehouseError.of("C0936", f"There is no commit {number} to publish.")
-        return commit
 
     def _recorded_version(self, relation: str) -> int | None:
         recorded = self._catalog.published_versions().get(relation)

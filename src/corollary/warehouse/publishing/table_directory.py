@@ -9,6 +9,7 @@ publication is about to reference them. The latter are removed after a while, as
 use them.
 """
 
+import hashlib
 import os
 import re
 import time
@@ -71,6 +72,13 @@ class TableDirectory:
         path = self.table_path(relation)
         with self._locked(path.name, is_read=is_read):
             yield PublishedTable(path, self.warehouse, relation)
+
+    @contextmanager
+    def locked(self, relation: str, replica: str) -> Iterator[None]:
+        """Hold the lock of a replica, for which other processes of this warehouse wait."""
+        digest = hashlib.blake2b(replica.encode(), digest_size=8).hexdigest()
+        with self._locked(f"{self.table_path(relation).name}-{digest}"):
+            yield
 
     def remove_unused(self, keep_seconds: float | None) -> list[Place]:
         """Remove files that no version has referenced for so long, and old entries of logs."""

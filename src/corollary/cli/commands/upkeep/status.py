@@ -14,7 +14,7 @@ from corollary.cli.served_command import ServedCommand
 from corollary.console import counted, format_bytes
 
 if TYPE_CHECKING:
-    from corollary.database.upkeep.status import Status, TableState
+    from corollary.database.upkeep.status import ReplicaState, Status, TableState
 
 
 @click.command(cls=ServedCommand)
@@ -67,7 +67,7 @@ def _lines(state: "Status") -> Iterator[str]:
     tables = [
         (
             each.relation,
-            f"commit {each.commit}" if each.commit else "nothing yet",
+            _shown(each.commit),
             _lag(each),
             describe_options(each.options),
         )
@@ -76,6 +76,13 @@ def _lines(state: "Status") -> Iterator[str]:
     header = ("table", "shows", "lag", "options")
     columns = 4 if any(each.options for each in state.tables) else 3
     yield from _table(header[:columns], [each[:columns] for each in tables])
+    replicas = [
+        (each.relation, each.replica, _shown(each.commit), _lag(each), each.error or "")
+        for each in state.replicas
+    ]
+    titles = ("replica of", "in", "shows", "lag", "last error")
+    width = 5 if any(each.error for each in state.replicas) else 4
+    yield from _table(titles[:width], [each[:width] for each in replicas])
     sources = [
         (
             each.name,
@@ -106,11 +113,15 @@ def _outbox(state: "Status") -> str:
     return f"{counted(outbox.queued, 'alert')} waiting{since}{error}"
 
 
-def _lag(table: "TableState") -> str:
+def _shown(commit: int) -> str:
+    return f"commit {commit}" if commit else "nothing yet"
+
+
+def _lag(table: "TableState | ReplicaState") -> str:
     if not table.is_output:
         return "no longer published"
     since = "" if table.seconds is None else f", {table.seconds:,.0f} s"
-    late = ", late" if table.is_late else ""
+    late = ", late" if getattr(table, "is_late", False) else ""
     return f"{counted(table.lag, 'commit')}{since}{late}" if table.lag else "none"
 
 

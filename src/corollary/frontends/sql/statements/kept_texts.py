@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from corollary.analysis import replicas
 from corollary.core.logic import Atom, Clause
 from corollary.core.program import Program, owner_of, sql_texts
 from corollary.core.table_options import PROPERTIES
@@ -110,8 +111,8 @@ def altered_view(program: Program, alteration: nodes.AlterView) -> PlacedDefinit
         view = each.statement
         if isinstance(view, nodes.CreateView) and view.name.text.lower() == name.lower():
             kind = "MATERIALIZED VIEW" if view.is_materialized else "VIEW"
-            given = dict(view.parameters)
-            listed = ", ".join(f"'{k}' = '{given[v]}'" for k, v in PROPERTIES.items() if v in given)
+            given, names = dict(view.parameters), {**PROPERTIES, **replicas.PROPERTIES}
+            listed = ", ".join(f"'{k}' = '{given[v]}'" for k, v in names.items() if v in given)
             options = f"TBLPROPERTIES ({listed}) " if listed else ""
             text = f"CREATE OR REPLACE {kind} `{view.name.text}` {options}{alteration.query}"
             (found,) = _parse_kept({view.name.text: text})

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from corollary.analysis import replicas
 from corollary.analysis.phrases import suggest_name
 from corollary.core.table_options import (
     POLICY_PROPERTY,
@@ -286,7 +287,8 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
         else:
             return tuple(found.items())
         for each in given:
-            parameter = PROPERTIES.get(each.name.lower())
+            name = each.name.lower()
+            parameter = PROPERTIES.get(name) or replicas.PROPERTIES.get(name)
             if parameter is None:
                 continue
             if expected := expected_value(parameter, each.value):
