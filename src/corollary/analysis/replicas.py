@@ -4,20 +4,18 @@
 |--------------|------------------------|-------------------------------------------------------|
 | `postgresql` | `connection`, `table`  | a table of PostgreSQL                                 |
 | `kafka`      | `connection`, `topic`, `envelope` | a topic with what comes and goes           |
+| `iceberg`    | `catalog`, `table`     | a table of Iceberg, in a catalog that pyiceberg knows |
 
 A *connection* is a name: the operator of a process gives its URL in the environment, so that no
 program holds an address or a secret, and nobody who may change a program chooses where data goes.
 """
 
-import os
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from corollary.core.program import REFRESH_PARAMETER, Directive, Program
 from corollary.data_class import dataclass
-from corollary.errors import WarehouseError
 
 CONNECTION_PREFIX = "COROLLARY_CONNECTION_"
 """The variable with the URL of a connection is this and its name in capitals."""
@@ -30,11 +28,13 @@ class ReplicaKind(StrEnum):
 
     POSTGRESQL = "postgresql"
     KAFKA = "kafka"
+    ICEBERG = "iceberg"
 
 
 PARAMETERS = {
     ReplicaKind.POSTGRESQL: ("connection", "table"),
     ReplicaKind.KAFKA: ("connection", "topic", "envelope"),
+    ReplicaKind.ICEBERG: ("catalog", "table"),
 }
 """The parameters of each kind, besides `IO` and `refresh`; the first one has to be given."""
 PROPERTIES = {
@@ -51,7 +51,7 @@ class ReplicaSpec:
     """A replica as the program declares it.
 
     Attributes:
-        location: the name of the connection.
+        location: the name of the connection or catalog.
         name: of the table or topic there.
         option: the value of its parameter with choices, if it has one.
         key: the positions of the columns of the relation's key.
@@ -83,7 +83,9 @@ def parameter_faults(directive: Directive) -> Iterable[tuple[str, str]]:
     kind = ReplicaKind(directive.parameter("IO"))
     required = PARAMETERS[kind][0]
     if not directive.parameter(required):
-        yield f"`IO={kind}` needs `{required}`", _EXAMPLE
+        is_catalog = required == "catalog"
+        cure = "`catalog=lake`, a catalog that pyiceberg is configured for"
+        yield f"`IO={kind}` needs `{required}`", cure if is_catalog else _EXAMPLE
     for name, value in directive.parameters:
         if name in CHOICES and value not in CHOICES[name]:
             yield (
@@ -119,41 +121,3 @@ def replica_specs(program: Program) -> list[ReplicaSpec]:
             )
             found[str(spec)] = spec
     return list(found.values())
-
-
-def connection_url(name: str) -> str:
-    """Return the URL of a connection, from the environment of the process.
-
-    Raises:
-        WarehouseError: `C0978`, it is not there.
-    """
-    variable = CONNECTION_PREFIX + name.upper()
-    url = os.environ.get(variable)
-    if not url:
-        raise WarehouseError.of(
-            "C0978",
-            f"There is no connection `{name}`: the variable `{variable}` is not set.",
-            None,
-            f"set it to a URL, such as `{variable}=postgresql://user@host/name`",
-        )
-    return url
-
-
-def kafka_settings(name: str) -> dict[str, str]:
-    """Return the settings of a client of Kafka for a connection.
-
-    `kafka://a:9092,b:9092?security.protocol=SSL` names brokers, and settings of librdkafka.
-
-    Raises:
-        WarehouseError: `C0978`, the connection is not there, or not one to Kafka.
-    """
-    url = urlsplit(connection_url(name))
-    if url.scheme != "kafka" or not url.netloc:
-        raise WarehouseError.of(
-            "C0978",
-            f"The connection `{name}` does not lead to Kafka.",
-            None,
-            f"set `{CONNECTION_PREFIX}{name.upper()}` to `kafka://host:9092`; settings of the "
-            "client follow as in `?security.protocol=SSL`",
-        )
-    return {"bootstrap.servers": unquote(url.netloc), **dict(parse_qsl(url.query))}

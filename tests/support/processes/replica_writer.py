@@ -6,7 +6,10 @@ edges comes in one commit, and half of it goes in the next one.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -29,6 +32,18 @@ def main(warehouse: str, batches: int, rows: int) -> None:
 
 def _edges(numbers: range) -> pa.Table:
     return pa.table({"x": list(numbers), "y": [f'{each % 1000}, "ä"' for each in numbers]})
+
+
+def start_replica_writer(
+    warehouse: Path, batches: int, rows: int, fault: str
+) -> subprocess.Popen[str]:
+    """Start it as a process, which dies at a point of `corollary.fault` if one is given."""
+    return subprocess.Popen(
+        [sys.executable, __file__, warehouse, str(batches), str(rows)],
+        env={**os.environ, "COROLLARY_FAULT": fault},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 if __name__ == "__main__":

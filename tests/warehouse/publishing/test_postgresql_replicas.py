@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -18,8 +15,8 @@ import pytest
 
 import corollary
 from corollary.database.database import Database
-from support.paths import REPOSITORY
 from support.postgresql_server import Server, postgresql
+from support.processes.replica_writer import start_replica_writer
 
 pytestmark = pytest.mark.integration
 
@@ -201,19 +198,17 @@ def test_100_000_changes_with_kills_and_restarts(
         monkeypatch.setenv("COROLLARY_CONNECTION_SHOP", url)
         opened(tmp_path, EDGES).close()
         faults = ["before_publish:3", "", "after_publish:2", ""]
-        restarts = {1, 3}
         for number, fault in enumerate([*faults, ""]):
-            process = start_writer(tmp_path / "w", fault)
+            process = start_replica_writer(tmp_path / "w", BATCHES, ROWS, fault)
             assert process.stdout is not None
+            if not fault:
+                process.stdout.readline()
             if not fault and number < len(faults):
-                for _ in range(4):
-                    process.stdout.readline()
-                if number in restarts:
-                    server.restart()
                 process.send_signal(signal.SIGKILL)
+            if number in (1, len(faults)):
+                server.restart()
             process.communicate(timeout=120)
-            expected = 0 if number == len(faults) else -signal.SIGKILL
-            assert process.returncode == expected
+            assert process.returncode == (0 if number == len(faults) else -signal.SIGKILL)
         with corollary.open(tmp_path / "w", engine="local") as db, psycopg.connect(url) as there:
             result = db.publish()
             assert result is not None
@@ -223,13 +218,3 @@ def test_100_000_changes_with_kills_and_restarts(
             assert rows.total() == BATCHES * ROWS // 2 + ROWS // 2
             (commit,) = there.execute("select commit from corollary_positions").fetchone() or ()
             assert commit == db.commits
-
-
-def start_writer(warehouse: Path, fault: str) -> subprocess.Popen[str]:
-    script = REPOSITORY / "tests" / "support" / "processes" / "replica_writer.py"
-    return subprocess.Popen(
-        [sys.executable, script, warehouse, str(BATCHES), str(ROWS)],
-        env={**os.environ, "COROLLARY_FAULT": fault},
-        stdout=subprocess.PIPE,
-        text=True,
-    )

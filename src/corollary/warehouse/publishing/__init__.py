@@ -4,7 +4,9 @@
 |--------------------------------------|--------------------------------------------------------|
 | `outputs`                            | all that is published, brought forward one by one      |
 | `replica`, `replica_outputs`         | replicas follow their relations; those of a program    |
-| `postgresql_replica`, `kafka_replica`| tables of PostgreSQL, topics of Kafka                  |
+| `postgresql_replica`                 | tables of PostgreSQL                                   |
+| `iceberg_replica`, `kafka_replica`   | tables of Iceberg, topics of Kafka                     |
+| `connections`                        | where replicas are, from the environment               |
 | `publisher`                          | all Delta tables: publish, rebuild, check              |
 | `history`                            | changes and contents of relations, for the publisher   |
 | `publication`                        | brings one table to one commit                         |

@@ -29,12 +29,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from corollary.analysis.replicas import ReplicaSpec, connection_url
+from corollary.analysis.replicas import ReplicaSpec
 from corollary.core.arrow import single_array
 from corollary.core.program import Relation
 from corollary.core.types import Type
 from corollary.errors import WarehouseError
 from corollary.warehouse.formats.json_documents import JsonForm, value_texts
+from corollary.warehouse.publishing.connections import connection_url
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
 from corollary.warehouse.publishing.replica import (
     ReplicaPosition,

@@ -41,5 +41,9 @@ def _replica_of(relation: Relation, spec: ReplicaSpec, warehouse: str) -> Replic
             from corollary.warehouse.publishing.kafka_replica import KafkaReplica
 
             return KafkaReplica(relation, spec, warehouse)
+        case ReplicaKind.ICEBERG:
+            from corollary.warehouse.publishing.iceberg_replica import IcebergReplica
+
+            return IcebergReplica(relation, spec)
         case _:
             assert_never(spec.kind)
