@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import corollary
-from corollary.database.access.principals import OWNER
+from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.database.database import warehouse_of
 from corollary.serve.handlers.context import HandlerContext
-from corollary.serve.handlers.relations import answer_relations
-from corollary.serve.requests import RelationsRequest
+from corollary.serve.handlers.relations import answer_describe, answer_relations
+from corollary.serve.requests import DescribeRequest, RelationsRequest
 from corollary.serve.service import ServiceLimits
 
 
@@ -40,3 +40,22 @@ def test_only_commits_since_the_last_request_are_asked_for(tmp_path: Path) -> No
         assert asked == [(-1, 2), (2, 3), (3, 4)]
         assert _last(context, at=2)["a"] == {"commit": 2, "added": 2, "removed": 0}
         assert _last(context)["a"] == two
+
+
+def test_the_lineage_of_columns_goes_one_step_up_and_down(tmp_path: Path) -> None:
+    database = corollary.open(tmp_path / "w", engine="local")
+    database.load(
+        text=".decl a(x: number, y: number) .decl b(x: number) .decl c(n: number, z: number) "
+        "b(x) :- a(x, y), y > 2. c(n, x + 1) :- b(x), n = count : { b(_) }."
+    )
+    database.grant("alice", "b")
+    with closing(HandlerContext(database, ServiceLimits())) as context:
+        found = answer_describe(context, OWNER, DescribeRequest("b")).json["lineage"]
+        assert found["columns"] == {"x": [{"relation": "a", "column": "x", "how": "identity"}]}
+        assert found["rows"] == [{"relation": "a", "column": "y", "how": "filter"}]
+        assert found["uses"] == {"x": [{"relation": "c", "column": "z", "how": "transformation"}]}
+        uses = answer_describe(context, OWNER, DescribeRequest("a")).json["lineage"]["uses"]
+        assert uses["y"] == [{"relation": "b", "column": "", "how": "filter"}]
+        alice = Principal("alice", AccessRole.READ)
+        shown = answer_describe(context, alice, DescribeRequest("b")).json["lineage"]
+        assert shown == {"columns": {}, "rows": [], "uses": {}}

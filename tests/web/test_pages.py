@@ -147,3 +147,15 @@ def test_advice_goes_by_what_was_asked(visitor: Visitor) -> None:
     expect(page.locator("tbody")).to_contain_text("zoo")
     page.goto(visitor.server.url + "/advice")
     expect(page.locator("main")).to_contain_text("link")
+
+
+def test_a_column_is_followed_up_and_down(visitor: Visitor) -> None:
+    page = visitor.open("/relations/link?show=lineage&column=dst")
+    row = page.locator("table.lineage tr.chosen")
+    expect(row.locator("th")).to_have_text("dst")
+    row.locator("a", has_text="direct_link.").first.click()
+    expect(page.locator("h1")).to_have_text("direct_link")
+    row = page.locator("table.lineage tr.chosen")
+    expect(row).to_contain_text("link.")
+    row.locator("a", has_text="link.").first.click()
+    expect(page.locator("h1")).to_have_text("link")

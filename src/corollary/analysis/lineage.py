@@ -110,6 +110,24 @@ def lineage_of(program: NormalProgram, name: str, *, is_whole: bool = True) -> L
     return _Walk(program, name, is_whole=is_whole).lineage()
 
 
+def uses_of(program: NormalProgram, name: str) -> dict[str, tuple[ColumnSource, ...]]:
+    """Return for each column of a relation the columns of views that come from it in one step.
+
+    What decides on the rows of a view has no column there: its name is empty.
+    """
+    declared = program.declared_relations
+    found: dict[str, list[ColumnSource]] = {each: [] for each in declared[name].columns}
+    for view in declared:
+        if view == name:
+            continue
+        lineage = lineage_of(program, view, is_whole=False)
+        for column, sources in (*lineage.columns.items(), ("", lineage.rows)):
+            for each in sources:
+                if each.relation == name:
+                    found[each.column].append(ColumnSource(view, column, each.influence))
+    return {column: tuple(uses) for column, uses in found.items()}
+
+
 class _Steps:
     """What one rule or aggregation does, for all of a program.
 

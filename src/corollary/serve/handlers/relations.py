@@ -3,8 +3,9 @@
 from typing import Any
 
 from corollary.analysis.bags import rows_name
+from corollary.analysis.lineage import lineage_of, uses_of
 from corollary.core.printer import print_clause
-from corollary.core.program import Program, Relation, sql_texts
+from corollary.core.program import NormalProgram, Program, Relation, sql_texts
 from corollary.database.access.principals import Principal
 from corollary.database.database import state_of, warehouse_of
 from corollary.database.reading.read_access import ReadAccess
@@ -39,6 +40,7 @@ def answer_describe(context: HandlerContext, who: Principal, request: DescribeRe
         "reads": {},
         "read_by": {},
         "definition": [],
+        "lineage": {"columns": {}, "rows": [], "uses": {}},
         "commit": commit,
     }
     if not isinstance(database, Reader):
@@ -49,8 +51,18 @@ def answer_describe(context: HandlerContext, who: Principal, request: DescribeRe
             "reads": _neighbours(graph, "to", "from", name),
             "read_by": _neighbours(graph, "from", "to", name),
             "definition": _definition(state.program, name),
+            "lineage": _lineage(state.loaded.normal, name),
         }
     return Answer.of(commit, found)
+
+
+def _lineage(program: NormalProgram, name: str) -> dict[str, Any]:
+    """Return which columns a relation's come from, and which come from them, in one step each."""
+    uses = {
+        column: [each.as_json() for each in found]
+        for column, found in uses_of(program, name).items()
+    }
+    return lineage_of(program, name, is_whole=False).as_json() | {"uses": uses}
 
 
 def _neighbours(graph: dict[str, Any], own: str, other: str, name: str) -> dict[str, list[str]]:

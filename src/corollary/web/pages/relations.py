@@ -88,6 +88,8 @@ async def show_relation(visit: Visit) -> Response:
         "read_by": relation["read_by"],
         "columns": _columns(visit, relation),
         "show": visit.parameters.get("show", ""),
+        "lineage": relation["lineage"],
+        "column": visit.parameters.get("column", ""),
         "rules": relation["definition"],
         "plan": "",
         "cursor": None,
