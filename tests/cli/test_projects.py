@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from corollary.cli.commands.init import TEMPLATES
 from corollary.testing.case_files import find_files, read_files
@@ -217,6 +219,7 @@ def test_nothing_is_overwritten() -> None:
 def test_a_branch_is_changed_and_promoted() -> None:
     cli("run")
     assert cli("branch", "dev").exit_code == OK
+    assert "There is a warehouse in `dev` already" in cli("branch", "dev").stderr
     put("net.dl", NETWORK.replace("\n.output link", "\n.output link\nlink(x, y) :- edge(y, x)."))
     assert cli("run", "--environment", "dev").exit_code == CONSTRAINT  # it has loops
     put("net.dl", NETWORK + ".decl ends(x: symbol)\nends(x) :- edge(_, x), !edge(x, _).\n")
@@ -232,11 +235,31 @@ def test_a_branch_is_changed_and_promoted() -> None:
     assert "C1905" in again.stderr
 
 
+def test_what_a_promoted_definition_takes_back_is_deleted_from_its_table() -> None:
+    program = NETWORK.replace(".output link", '.output link(change_data_feed="true")')
+    put("net.dl", program)
+    cli("run")
+    cli("branch", "dev")
+    far = "link(x, z) :- link(x, y), edge(y, z).\n"
+    put("net.dl", program.replace(far, 'link(x, "end") :- edge(_, x), !edge(x, _).\n'))
+    cli("run", "--environment", "dev")
+    table = DeltaTable("wh/tables/link")
+    assert table.version() == 0
+    plan = of_json(cli("promote", "dev", "--format", "json"))
+    assert cli("promote", "dev", "--approve", plan["id"]).exit_code == OK
+    table.update_incremental()
+    rows = table.to_pyarrow_table().to_pylist()
+    assert sorted((row["x"], row["y"]) for row in rows) == [("a", "b"), ("b", "c"), ("c", "end")]
+    feed = pa.RecordBatchReader.from_stream(table.load_cdf(starting_version=1)).read_all()
+    changes = {(row["_change_type"], row["x"], row["y"]) for row in feed.to_pylist()}
+    assert changes == {("delete", "a", "c"), ("insert", "c", "end")}
+
+
 def test_a_branch_needs_an_origin() -> None:
     cli("run")
     assert cli("branch", "copy", "--from", "wh").exit_code == OK
     assert cli("branch", "third", "--from", "copy").exit_code == OK
-    assert "C1908" in cli("promote", "wh").stderr
+    assert "`wh` is not a branch" in cli("promote", "wh").stderr
     plan = cli("promote", "wh", "--to", "copy").stdout
     assert "to run it: corollary promote wh --to copy --approve " in plan
     Path("corollary.toml").unlink()

@@ -39,11 +39,11 @@ COMMANDS = {
         "Show what a change of program and sources will do to a warehouse, to approve it.",
     ),
     "branch": (
-        "branch:branch",
+        "branch",
         "Make a warehouse that shares the files of another, to try things out.",
     ),
     "promote": (
-        "branch:promote",
+        "promote",
         "Put the program of a branch into force in the warehouse that it came from.",
     ),
     "pipelines": (

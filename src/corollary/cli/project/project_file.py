@@ -117,6 +117,13 @@ def read_project(
     return _Reader(SourceFile(PROJECT_FILE, text), directory).read(environment)
 
 
+def named_warehouse(name: str) -> str:
+    """Return the warehouse of an environment of that name; else it is one itself."""
+    project = read_project()
+    found = None if project is None else project.environments.get(name)
+    return found or name
+
+
 class _Reader:
     """Reads one file, and collects what is wrong."""
 

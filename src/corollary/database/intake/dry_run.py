@@ -227,7 +227,8 @@ def check_approved(approved: str, found: str) -> None:
             f"The plan is not `{approved}` any more: it is `{found}`; nothing was changed.",
             None,
             "something was committed, or the program or a source has changed since: look at "
-            f"`corollary plan` again, and approve `{found}`",
+            "`corollary plan` again, or `corollary promote` without `--approve`, and approve "
+            f"`{found}`",
         )
 
 

@@ -119,6 +119,10 @@ def branch(source: Warehouse, place: str | Path, console: Console | None = None)
     root, url = parse_location(str(place))
     if url is not None or not isinstance(root, Path) or not isinstance(source.root, Path):
         raise _cannot_share("only files on a disk can be shared, and objects and databases cannot")
+    if (root / CATALOG_FILE).exists():
+        text = f"There is a warehouse in `{root}` already."
+        cure = "name another directory, or remove this one to begin anew"
+        raise refuse_copy(text, cure)
     above = next(each for each in (root.absolute(), *root.absolute().parents) if each.exists())
     if above.stat().st_dev != source.root.stat().st_dev:
         raise _cannot_share(f"`{root}` is on another file system than `{source.root}`")
@@ -140,7 +144,8 @@ def origin_of(branch: Catalog) -> str:
     with branch.read_transaction() as connection:
         found = branch.find_meta(connection, ORIGIN_KEY)
     if found is None:
-        text = f"`{redact_password(branch.location)}` is not a branch of another warehouse."
+        location = redact_password(branch.location).removesuffix(f"/{CATALOG_FILE}")
+        text = f"`{location}` is not a branch of another warehouse."
         note = "name the one that gets its program, with `--to WAREHOUSE`"
         raise WarehouseError([Diagnostic("C1908", text, None, note)])
     return str(json.loads(found)["warehouse"])
