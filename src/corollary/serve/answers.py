@@ -1,7 +1,8 @@
 """What a server answers: JSON, or an Arrow table; an event; an error with its HTTP status."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -56,14 +57,17 @@ class Answer:
         return self.body.decode("utf-8", "surrogatepass")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Event:
-    """An event of a subscription, as server-sent events have it.
+    r"""An event of a subscription, as server-sent events have it; many subscribers get the same.
 
     Attributes:
         event: `change`, `alert`, `reset` or `bye`; empty if only the commit is told.
-        data: a JSON object, encoded, since many subscribers get the same one.
+        data: a JSON object, encoded.
         id: the commit, on the last event of a commit.
+
+    >>> Event("change", '{"commit": 42}', 42).lines
+    b'id: 42\nevent: change\ndata: {"commit": 42}\n\n'
     """
 
     event: str
@@ -75,10 +79,43 @@ class Event:
         """Return an event whose data is encoded."""
         return cls(event, json.dumps(data, ensure_ascii=False), number)
 
-    @property
+    @cached_property
     def json(self) -> Any:
         """The data, decoded."""
         return json.loads(self.data)
+
+    def rows(self, sign: str, bound: Sequence[tuple[int, Any]]) -> list[list[Any]]:
+        """Return the rows of a change that have given values in some of their columns.
+
+        Args:
+            sign: `added` or `removed`.
+            bound: positions of columns, and their values.
+        """
+        rows: list[list[Any]] = self.json[sign]
+        if not bound:
+            return rows
+        (position, value), *others = bound
+        index = self._indexes.get((sign, position))
+        if index is None:
+            index = self._indexes[sign, position] = defaultdict(list)
+            for row in rows:
+                index[row[position]].append(row)
+        found = index.get(value, [])
+        return [row for row in found if all(row[at] == other for at, other in others)]
+
+    @cached_property
+    def _indexes(self) -> dict[tuple[str, int], dict[Any, list[list[Any]]]]:
+        """Rows by sign, position of a column, and its value, as far as they were asked for."""
+        return {}
+
+    @cached_property
+    def lines(self) -> bytes:
+        """The text that is sent; one without a name tells the commit only."""
+        lines = [] if self.id is None else [f"id: {self.id}"]
+        if self.event:
+            lines += [f"event: {self.event}", f"data: {self.data}"]
+        # JSON has no line breaks outside of texts, where they are escaped.
+        return ("\n".join(lines) + "\n\n").encode("utf-8", "surrogatepass")
 
 
 @dataclass(eq=False)

@@ -83,8 +83,17 @@ def test_columns(reader: Connection) -> None:
 @pytest.mark.parametrize("seed", sampled(range(12), 2))
 def test_the_changes_make_up_the_rows(reader: Connection, writer: Connection, seed: int) -> None:
     dice = random.Random(f"{seed_of_run()} {seed}")
-    queries = ("tank", "sack", "(SELECT n % 3 AS m, count(*) FROM tank GROUP BY n % 3)",
-               "(SELECT tank.n FROM tank JOIN sack ON sack.x = tank.id)")  # fmt: skip
+    queries = (
+        "tank",
+        "sack",
+        "(SELECT n % 3 AS m, count(*) FROM tank GROUP BY n % 3)",
+        "(SELECT tank.n FROM tank JOIN sack ON sack.x = tank.id)",
+        "(SELECT n AS m FROM tank WHERE id = 3)",
+        "(SELECT * FROM sack WHERE x = 2)",
+        "(SELECT count(*), sum(n) FROM tank JOIN sack ON x = id WHERE tank.id = 2)",
+        "(SELECT a.id FROM tank a LEFT JOIN sack b ON b.x = a.id WHERE b.x = 4)",
+        "(SELECT id FROM tank WHERE id = 1 AND n > 1)",
+    )
     for at, query in enumerate(queries):
         reader.execute(f"DECLARE c{at} CURSOR FOR SUBSCRIBE {query}")
     for _ in range(6):

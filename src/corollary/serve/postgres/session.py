@@ -473,7 +473,9 @@ class PgSession:
         text = ";\n".join(definition.statements)
         self.block.pending.append(TranslatedStatement(text, {}, is_definition=True))
         self.block.relations = None
-        if not self.block.is_open:
+        if self.block.is_open:
+            await self.relations()  # tries it out, so that a wrong one is refused at once
+        else:
             await self.commit_pending()
         return definition.tag
 
@@ -643,8 +645,8 @@ class PgSession:
             raise PgError("25001", message, "write `COMMIT` before it")
         assert prepared.tree is not None
         query, relations = await self.translate(prepared, values), await self.relations()
-        asker = self.shared.service, self.who
-        stream = self.streams.begin(asker, statement, query, prepared.tree, relations=relations)
+        asker, followed = (self.shared.answers, self.who), (prepared.tree, values)
+        stream = self.streams.begin(asker, statement, query, followed, relations=relations)
         try:
             await self.running.ask(stream.open(), is_read=True)
         except BaseException:

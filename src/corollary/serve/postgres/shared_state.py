@@ -12,6 +12,7 @@ from corollary.data_class import dataclass
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Answer
 from corollary.serve.postgres.catalog.process import CatalogProcess, CatalogQuery
+from corollary.serve.postgres.followed_queries import FollowedAnswers
 from corollary.serve.postgres.notifications import Listener
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.processes.lanes import LaneThreads
@@ -39,6 +40,7 @@ class SharedState:
         statements: the threads in which statements are read and translated.
         catalogs: the process in which catalog queries run.
         listeners: the clients that listen to something.
+        answers: those of the queries that are followed.
     """
 
     service: Service
@@ -48,12 +50,16 @@ class SharedState:
     )
     catalogs: CatalogProcess = field(default_factory=CatalogProcess)
     listeners: set[Listener] = field(default_factory=set)
+    answers: FollowedAnswers = field(init=False)
     _logins: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(LOGIN_THREADS, "logins")
     )
     _relations: "OrderedDict[Principal, tuple[float, VisibleRelations]]" = field(
         default_factory=OrderedDict
     )
+
+    def __post_init__(self) -> None:
+        self.answers = FollowedAnswers(self.service)
 
     async def relations(self, who: Principal) -> VisibleRelations:
         """List the relations that somebody may see.

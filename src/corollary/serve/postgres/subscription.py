@@ -1,8 +1,8 @@
 """SUBSCRIBE: what each commit changes in a relation or in the answer to a query, in its order.
 
 The columns are those of Materialize: `mz_timestamp` is the commit, `mz_diff` how many copies of the
-row have come, or gone if it is negative. The events of the server say which commits matter. Those
-of a relation have its rows; the rows of a query are asked for at each such commit, and compared.
+row have come, or gone if it is negative. The events of the server say which commits matter, and
+`followed_queries` what they change: rows of a relation as they are, or what two answers differ in.
 """
 
 import asyncio
@@ -11,19 +11,25 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import suppress
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
-from corollary.core.arrow import group_rows, schema_of
-from corollary.core.program import Relation
+from corollary.core.arrow import schema_of
 from corollary.database.access.principals import Principal
 from corollary.serve.answers import Event
+from corollary.serve.postgres.followed_queries import (
+    CommittedAnswer,
+    FollowedAnswers,
+    FollowedQuery,
+    analyse_query,
+    consolidate,
+    difference,
+)
+from corollary.serve.postgres.parameters import ParameterValue
 from corollary.serve.postgres.problems import PgError
 from corollary.serve.postgres.relations import VisibleRelations
 from corollary.serve.postgres.statements import FetchStatement, SubscribeStatement
-from corollary.serve.postgres.translation import TranslatedStatement, is_whole_relation, tables_of
-from corollary.serve.requests import EventsRequest, SqlRequest
-from corollary.serve.service import Service
+from corollary.serve.postgres.translation import TranslatedStatement
+from corollary.serve.requests import EventsRequest
 from corollary.warehouse.formats.typed_values import convert_columns, from_json
 
 STREAMS_MAX = 16
@@ -31,7 +37,7 @@ STREAMS_MAX = 16
 FETCH_MAX_ROWS = 100_000
 """How many changes FETCH ALL gives at a time."""
 QUERY_MAX_ROWS = 100_000
-"""The maximum number of rows of a query that is followed; they are kept to be compared."""
+"""The maximum number of rows of a query whose answers are kept to be compared."""
 TIMESTAMP, PROGRESSED, DIFFERENCE = "mz_timestamp", "mz_progressed", "mz_diff"
 
 
@@ -42,8 +48,7 @@ class Subscription:
         asker: what answers, and who has asked.
         statement: what was asked for.
         query: what is followed.
-        names: the relations that it reads.
-        relation: the one whose rows it has as they are, if it is only that.
+        followed: which changes matter to it.
 
     Attributes:
         empty: a table of changes without rows, once it is open.
@@ -51,19 +56,17 @@ class Subscription:
 
     def __init__(
         self,
-        asker: tuple[Service, Principal],
+        asker: tuple[FollowedAnswers, Principal],
         statement: SubscribeStatement,
         query: TranslatedStatement,
-        names: Sequence[str],
-        *,
-        relation: Relation | None,
+        followed: FollowedQuery,
     ) -> None:
-        (service, who), self._query = asker, query
-        self._service, self._who = service, who
-        self._relation, self._statement = relation, statement
-        request = EventsRequest(tuple(names), since=statement.since)
-        self._events = service.subscribe(who, request)
+        (self._answers, self._who), self._followed = asker, followed
+        self._statement, self._query = statement, query
+        request = EventsRequest(followed.names, since=statement.since)
+        self._events = self._answers.service.subscribe(self._who, request)
         self._commit = 0
+        self._answer: CommittedAnswer | None = None
         self._rows = pa.table({})
         self._changes = self._follow()
         self._waiting: asyncio.Future[pa.Table] | None = None
@@ -80,11 +83,13 @@ class Subscription:
         if first.event or first.id is None:
             raise PgError("22023", f"SUBSCRIBE cannot begin there: {first.json['reason']}.")
         self._commit = first.id
-        if self._relation is None or self._statement.has_snapshot:
-            self._rows = await self._rows_at(self._commit)
+        if self._followed.relation is None or self._statement.has_snapshot:
+            self._answer = await self._ask_at(self._commit)
+            self._rows = self._answer.rows.slice(0, 0)
         else:
-            self._rows = schema_of(self._relation).empty_table()
-        self.empty = self._table(self._rows.slice(0, 0), pa.array([], pa.int64()), 0)
+            self._rows = schema_of(self._followed.relation).empty_table()
+        none = self._rows.append_column(DIFFERENCE, pa.array([], pa.int64()))
+        self.empty = self._table(none, 0)
 
     async def next(self, seconds: float | None = None) -> pa.Table | None:
         """Return the next changes; None if none come within some seconds."""
@@ -110,9 +115,11 @@ class Subscription:
         if statement.has_progress:
             yield self._progress(self._commit)
         if statement.has_snapshot:
-            yield self._difference(self._rows.slice(0, 0), self._rows, self._commit)
-        if self._relation is not None:
-            self._rows = self._rows.slice(0, 0)
+            assert self._answer is not None
+            snapshot = difference(self._rows, self._answer.rows, DIFFERENCE)
+            yield self._table(snapshot, self._commit)
+        if self._followed.relation is not None:
+            self._answer = None
         if statement.has_progress:
             yield self._progress(self._commit + 1)
         events: list[Event] = []
@@ -130,65 +137,51 @@ class Subscription:
 
     async def _changed(self, events: Sequence[Event], commit: int) -> pa.Table:
         """Return what a commit has changed."""
-        if self._relation is not None and all(each.event == "change" for each in events):
-            data = [each.json for each in events]
-            gone, come = ([row for each in data for row in each[sign]]
-                          for sign in ("removed", "added"))  # fmt: skip
+        followed, is_known = self._followed, all(each.event == "change" for each in events)
+        if is_known and not followed.is_affected(events):
+            return self.empty
+        if followed.relation is not None and is_known:
+            gone, come = (followed.changed_rows(events, sign) for sign in ("removed", "added"))
             columns = list(zip(*gone, *come, strict=True))
-            rows, failures = convert_columns(columns, self._relation, from_json)
+            rows, failures = convert_columns(columns, followed.relation, from_json)
             assert not failures, "rows of events are rows"
+            rows = rows.rename_columns(self._rows.column_names)
             signs = pa.array([-1] * len(gone) + [1] * len(come), pa.int64())
-            return self._consolidated(rows, signs, commit)
-        before = self._rows if self._relation is None else await self._rows_at(self._commit)
-        after = await self._rows_at(commit)
-        if self._relation is None:
-            self._rows = after
-        return self._difference(before, after, commit)
+            return self._table(consolidate(rows, signs, DIFFERENCE), commit)
+        before = self._answer
+        if before is None:
+            before = await self._ask_at(self._commit)
+        after = await self._ask_at(commit, is_shared=is_known)
+        if followed.relation is None:
+            self._answer = after
+        return self._table(after.since(before, DIFFERENCE), commit)
 
-    async def _rows_at(self, commit: int) -> pa.Table:
-        query = self._query
-        request = SqlRequest(query.sql, query.parameters, at=commit, arrow=True, min_commit=commit)
-        rows = (await self._service.call(self._who, request)).table
-        assert rows is not None
-        if self._relation is None and rows.num_rows > QUERY_MAX_ROWS:
+    async def _ask_at(self, commit: int, *, is_shared: bool = True) -> CommittedAnswer:
+        is_bounded = self._followed.relation is None
+        found = await self._answers.at(self._who, self._query, commit, is_shared=is_shared)
+        if is_bounded and found.rows.num_rows > QUERY_MAX_ROWS:
             text = f"A query that is followed has at most {QUERY_MAX_ROWS:,} rows."
             raise PgError("54000", text, "subscribe to a relation, such as a materialized view")
-        return rows
-
-    def _difference(self, before: pa.Table, after: pa.Table, commit: int) -> pa.Table:
-        signs = pa.array([-1] * before.num_rows + [1] * after.num_rows, pa.int64())
-        names = [str(at) for at in range(after.num_columns)]
-        both = [before.rename_columns(names), after.rename_columns(names)]
-        rows = pa.concat_tables(both).rename_columns(after.column_names)
-        return self._consolidated(rows, signs, commit)
-
-    def _consolidated(self, rows: pa.Table, signs: pa.Array, commit: int) -> pa.Table:
-        """Return each row once, with its difference; those that go come first."""
-        names = [str(at) for at in range(rows.num_columns)]
-        found = rows.rename_columns(names).append_column(DIFFERENCE, signs)
-        found = group_rows(found, names, [(DIFFERENCE, "sum")])
-        differences = found.column(f"{DIFFERENCE}_sum")
-        found = found.filter(pc.not_equal(differences, 0)).sort_by(f"{DIFFERENCE}_sum")
-        kept = found.select(names).rename_columns(rows.column_names)
-        return self._table(kept, found.column(f"{DIFFERENCE}_sum"), commit)
+        return found
 
     def _progress(self, commit: int) -> pa.Table:
         """Return that no change before a commit will come any more."""
         nulls = [pa.nulls(1, each.type) for each in self._rows.schema]
-        rows = pa.table(nulls, self._rows.column_names)
-        return self._table(rows, pa.nulls(1, pa.int64()), commit, is_progress=True)
+        names = [*self._rows.column_names, DIFFERENCE]
+        rows = pa.table([*nulls, pa.nulls(1, pa.int64())], names)
+        return self._table(rows, commit, is_progress=True)
 
-    def _table(
-        self, rows: pa.Table, differences: pa.Array, commit: int, *, is_progress: bool = False
-    ) -> pa.Table:
+    def _table(self, found: pa.Table, commit: int, *, is_progress: bool = False) -> pa.Table:
+        """Return rows, whose last column has their differences, with all columns that are sent."""
         added = added_columns(self._statement)
+        *columns, differences = found.columns
         values = {
-            TIMESTAMP: pa.repeat(pa.scalar(commit, pa.uint64()), rows.num_rows),
-            PROGRESSED: pa.repeat(is_progress, rows.num_rows),
+            TIMESTAMP: pa.repeat(pa.scalar(commit, pa.uint64()), found.num_rows),
+            PROGRESSED: pa.repeat(is_progress, found.num_rows),
             DIFFERENCE: differences,
         }
-        columns = [*(values[each] for each in added.column_names), *rows.columns]
-        return pa.table(columns, [*added.column_names, *rows.column_names])
+        names = [*added.column_names, *found.column_names[:-1]]
+        return pa.table([*(values[each] for each in added.column_names), *columns], names)
 
 
 def added_columns(statement: SubscribeStatement) -> pa.Table:
@@ -207,28 +200,28 @@ class Subscriptions:
 
     def begin(
         self,
-        asker: tuple[Service, Principal],
+        asker: tuple[FollowedAnswers, Principal],
         statement: SubscribeStatement,
         query: TranslatedStatement,
-        tree: exp.Expr,
+        followed: tuple[exp.Expr, Sequence[ParameterValue]],
         *,
         relations: VisibleRelations,
     ) -> Subscription:
         """Return a new one, which is to be opened.
+
+        Args:
+            asker: what answers, and who has asked.
+            statement: what was asked for.
+            query: what is followed.
+            followed: the same as a tree, and the values of its parameters.
+            relations: what can be read.
 
         Raises:
             PgError: there are too many.
         """
         if len(self._open) >= STREAMS_MAX:
             raise PgError("53400", f"There are {STREAMS_MAX} subscriptions of this connection.")
-        read = {each.name.lower(): each.name for each in tables_of(tree)}
-        names = [relations[key].name if key in relations else read[key] for key in sorted(read)]
-        relation = None
-        if is_whole_relation(tree) and names[0] in relations:
-            columns = relations[names[0]].columns
-            named, types = tuple(e.name for e in columns), tuple(e.type for e in columns)
-            relation = Relation(names[0], named, types, is_derived=False)
-        found = Subscription(asker, statement, query, names, relation=relation)
+        found = Subscription(asker, statement, query, analyse_query(*followed, relations))
         self._open.add(found)
         return found
 

@@ -56,21 +56,6 @@ def name_temporary(tree: exp.Expr, relations: VisibleRelations) -> frozenset[str
     return frozenset(found)
 
 
-def is_whole_relation(tree: exp.Expr) -> bool:
-    """Return whether a query is `SELECT * FROM t`, and no more.
-
-    >>> is_whole_relation(exp.select("*").from_("t"))
-    True
-    """
-    used = {name for name, value in tree.args.items() if value}
-    if not isinstance(tree, exp.Select) or used != {"expressions", "from_"}:
-        return False
-    source, (*_, last) = tree.args["from_"].this, tree.expressions
-    is_star = isinstance(last, exp.Star) and not any(last.args.values())
-    is_plain = isinstance(source, exp.Table) and set(source.args) <= {"this", "db", "catalog"}
-    return is_plain and is_star and len(tree.expressions) == 1
-
-
 def is_catalog_query(tree: exp.Expr, relations: VisibleRelations) -> bool:
     """Return whether a query is about `pg_catalog`, or about the session, and not about data.
 
