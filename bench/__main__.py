@@ -17,11 +17,12 @@ from bench import (
     spark,
     startup,
     streams,
+    subscribers,
     warehouse,
     why,
 )
 from bench.bulk import load, paths, totals
-from bench.changes import small, windows, wire
+from bench.changes import rights, small, windows, wire
 from bench.contenders import DuckdbQuery, LocalEvaluation
 from bench.figure import Figure, as_json
 from bench.growth import report as growth
@@ -49,6 +50,7 @@ REPORTS = {
         paths,
         totals,
         startup,
+        subscribers,
         warehouse,
         active,
         spark,
@@ -62,6 +64,8 @@ REPORTS = {
         refresh,
         growth,
         serve,
+        subscribers,
+        rights,
         small,
         windows,
         wire,
@@ -71,7 +75,19 @@ REPORTS = {
 }
 """What is no race of contenders in this process: figures, by name."""
 ON_REQUEST = frozenset(
-    each.NAME for each in (load, refresh, growth, serve, windows, wire, pipelines, streams)
+    each.NAME
+    for each in (
+        load,
+        refresh,
+        growth,
+        serve,
+        subscribers,
+        rights,
+        windows,
+        wire,
+        pipelines,
+        streams,
+    )
 )
 """What runs only if `--only` names it."""
 SHOP_NEXT = "shop-next"

@@ -98,6 +98,11 @@ class Client:
         assert self._streams is not None
         return status, await self._streams[0].readexactly(length)
 
+    def close(self) -> None:
+        """End the connection."""
+        if self._streams is not None:
+            self._streams[1].close()
+
     async def lines(self) -> "asyncio.StreamReader":
         """Return the stream of an answer without end."""
         assert self._streams is not None

@@ -14,7 +14,6 @@ import corollary
 from corollary.database.access.principals import OWNER, AccessRole, Principal
 from corollary.database.database import Database, state_of
 from corollary.serve.answers import Event, ServiceError
-from corollary.serve.http.events import format_event
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions import feed, hub
@@ -134,10 +133,10 @@ def test_events_come_in_the_form_of_the_specification(tmp_path: Path) -> None:
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:
         asked = request("path", "edge", "any", alerts=True)
         async with aclosing(subscriptions.subscribe(OWNER, asked)) as events:
-            assert format_event(await anext(events)) == b"id: 1\n\n"
+            assert (await anext(events)).lines == b"id: 1\n\n"
             commit(database, subscriptions, "+ab", "+bc")
             commit(database, subscriptions, "-ab")
-            text = b"".join(map(format_event, await take(events, 6))).decode()
+            text = b"".join([each.lines for each in await take(events, 6)]).decode()
         assert text == (
             'event: change\ndata: {"commit": 2, "relation": "any", "added": [[]], "removed": [], '
             '"counts": [1, 0]}\n\n'
@@ -271,7 +270,7 @@ def test_commits_that_are_not_kept_are_a_reset(tmp_path: Path) -> None:
 def test_a_slow_subscriber_reads_the_feed_at_its_own_pace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "RECENT_MAX_COMMITS", 3)
+    monkeypatch.setattr(feed, "RECENT_MAX_COMMITS", 3)
     monkeypatch.setattr(feed, "READ_MAX_COMMITS", 4)
 
     async def scenario(database: Database, subscriptions: SubscriptionHub) -> None:

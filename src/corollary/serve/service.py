@@ -26,6 +26,7 @@ class ServiceLimits:
         group_bytes: how many bytes they may have.
         min_commit_seconds: how long a request waits for the commit that it must have seen.
         stop_seconds: how long a stop may take.
+        subscribers: how many subscriptions there may be.
     """
 
     seconds: float = 10.0
@@ -39,6 +40,7 @@ class ServiceLimits:
     group_bytes: int = 4 << 20
     min_commit_seconds: float = 2.0
     stop_seconds: float = 10.0
+    subscribers: int = 1000
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """`corollary serve`: a warehouse that is kept open for many clients."""
 
 import os
+import resource
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path, dir_okay=False)
 PORT = click.IntRange(0, 65535)
 PACKAGES = ("uvicorn", "starlette", "httptools", "jinja2")
+OTHER_CONNECTIONS = 1000
+"""How many connections there may be besides those of subscribers."""
+OTHER_FILES = 100
+"""How many files a server opens besides its connections."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,11 @@ class ServiceOptions:
         "The requests of one token that may be under way.",
         option(type=click.IntRange(min=1), default=16, show_default=True),
     ]
+    limit_subscribers: Annotated[
+        int,
+        "The subscriptions that there may be at a time.",
+        option(type=click.IntRange(min=1), default=1000, show_default=True),
+    ]
 
     @property
     def limits(self) -> "ServiceLimits":
@@ -149,6 +159,7 @@ class ServiceOptions:
             tuples=self.limit_tuples,
             memory=int(self.limit_memory),
             requests_per_token=self.limit_requests,
+            subscribers=self.limit_subscribers,
         )
 
 
@@ -244,6 +255,7 @@ def command(
             pg_port=address.pg_port,
             page=lambda service: routes(service, settings.warehouse_name),
         )
+        _open_more_files(settings.connections + OTHER_FILES, console)
         console.progress(f"opening {redact_password(warehouse)}")
 
         def announce(pg_port: int | None) -> None:
@@ -258,6 +270,16 @@ def _check_packages() -> None:
         if find_spec(name) is None:
             text = f"A server needs the package `{name}`, which is not installed."
             raise InputError.of("C1637", text, None, 'install `pip install "corollary[serve]"`')
+
+
+def _open_more_files(count: int, console: "TerminalConsole") -> None:
+    """Let this process open files and connections, as many as it may need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+        if most < count:
+            console.note(f"{count:,} open files are needed, and `ulimit -Hn` allows {most:,}")
 
 
 def _private(
@@ -288,6 +310,7 @@ def _settings(
         is_behind_proxy=address.behind_proxy,
         allowed_hosts=tuple(each.lower() for each in address.allow_host),
         body_max_bytes=int(bounds.limit_body),
+        connections=bounds.limit_subscribers + OTHER_CONNECTIONS,
         allows_agent_writes=address.allow_agent_writes,
     )
 

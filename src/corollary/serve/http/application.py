@@ -160,11 +160,8 @@ class _Interface:
         return await self._agents.respond(request, request.state.principal, ask)
 
     async def _events(self, request: HttpRequest, who: Principal, asked: EventsRequest) -> Response:
-        return await respond_with_events(
-            self._service.subscribe(who, asked),
-            ping_seconds=self._settings.ping_seconds,
-            is_valid=request.state.is_valid,
-        )
+        events = self._service.subscribe(who, asked)
+        return await respond_with_events(events, request.state.is_valid)
 
     # --- about the server ----------------------------------------------------------------------
 

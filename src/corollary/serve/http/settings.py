@@ -28,7 +28,6 @@ class ServerSettings:
         stall_seconds: how long a client may read nothing of an answer.
         keep_alive_seconds: how long a connection may be idle.
         connections: how many connections there may be.
-        ping_seconds: the time between two signs of life on a stream of events.
         stop_seconds: how long a stop may take.
         allows_agent_writes: whether agents may change data, if their tokens may.
     """
@@ -46,7 +45,6 @@ class ServerSettings:
     stall_seconds: float = 30.0
     keep_alive_seconds: int = 30
     connections: int = 2000
-    ping_seconds: float = 15.0
     stop_seconds: float = 10.0
     allows_agent_writes: bool = False
 

@@ -121,7 +121,9 @@ class FrontService(ABC):
         self.writes = JobQueue()
         self.is_stopping = False
         self.subscriptions = (
-            None if place is None else SubscriptionHub(place, self.watch, self.metrics)
+            None
+            if place is None
+            else SubscriptionHub(place, self.watch, self.metrics, limits.subscribers)
         )
         self._numbers = count(1)
         self._running: Counter[str] = Counter()

@@ -4,11 +4,13 @@ A commit's changes are encoded once, however many subscribers get them. Whoever 
 and whether that process still lives, does not matter: the catalog has it.
 """
 
+import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from corollary.core.alerts import Alert, distinct_alerts
 from corollary.core.program import NormalProgram
@@ -17,6 +19,7 @@ from corollary.database.changes import json_rows
 from corollary.database.feed_tables import FollowedChange, changes_by_commit
 from corollary.database.history import change_tables, feeds_of, find_relation, recorded_changes
 from corollary.errors import CorollaryError
+from corollary.serve.answers import Event
 from corollary.warehouse.catalog.grants import StoredGrants
 from corollary.warehouse.catalog.outbox import alerts_of_commit
 from corollary.warehouse.catalog.program_layout import program_of_layout
@@ -28,6 +31,15 @@ READ_MAX_COMMITS = 64
 """How many commits are read at a time."""
 READ_MAX_ROWS = 100_000
 """How many rows are read at a time, unless one commit has more."""
+
+
+RECENT_MAX_COMMITS = 64
+RECENT_MAX_BYTES = 8 << 20
+"""How many commits, and how many bytes of them, are kept for subscribers."""
+
+Result = TypeVar("Result")
+Asked = tuple[frozenset[str], str | None]
+"""The relations that somebody asks for, and whose grants hold; None if all may be seen."""
 
 
 class CommitsGoneError(Exception):
@@ -86,17 +98,58 @@ class EncodedAlert:
 
 @dataclass(slots=True)
 class CommitChanges:
-    """What a commit has changed, as far as somebody is interested in it."""
+    """What a commit has changed, as far as somebody is interested in it.
+
+    The events of it are made once, for all who want and may see the same.
+    """
 
     commit: int
     changes: dict[str, EncodedChange] = field(default_factory=dict)
     alerts: list[EncodedAlert] = field(default_factory=list)
+    _events: dict[tuple[Interest, frozenset[str] | None], tuple[Event, ...]] = field(
+        default_factory=dict
+    )
+    _made: dict[tuple[int, bool], Event] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
         changes, alerts = self.changes.values(), self.alerts
         return sum(len(each.text) for each in changes) + sum(len(each.text) for each in alerts)
+
+    def events(self, interest: Interest, granted: frozenset[str] | None) -> tuple[Event, ...]:
+        """Return the events for who is interested in something and may see it.
+
+        Args:
+            interest: what is wanted.
+            granted: what may be seen; everything if it is None.
+        """
+        found = self._events.get((interest, granted))
+        if found is None:
+            seen = list(self._visible(interest, granted))
+            events = [self._event(each, is_last=each is seen[-1]) for each in seen]
+            found = self._events[interest, granted] = tuple(events)
+        return found
+
+    def _visible(
+        self, interest: Interest, granted: frozenset[str] | None
+    ) -> Iterator[EncodedChange | EncodedAlert]:
+        for name in sorted(self.changes):
+            is_wanted = interest.is_all or name in interest.relations
+            if is_wanted and (granted is None or name in granted):
+                yield self.changes[name]
+        if interest.alerts:
+            yield from (each for each in self.alerts if granted is None or each.event in granted)
+
+    def _event(self, each: EncodedChange | EncodedAlert, *, is_last: bool) -> Event:
+        """Return what is sent of a change or an alert; the last one of a commit has its number."""
+        key = id(each), is_last
+        if key not in self._made:
+            kind = "alert"
+            if isinstance(each, EncodedChange):
+                kind = "reset" if each.is_reset else "change"
+            self._made[key] = Event(kind, each.text, self.commit if is_last else None)
+        return self._made[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +202,21 @@ class FeedReader:
             self._program = id_, program_of_layout(layout)
         return self._program[1]
 
-    def check_relations(self, names: Iterable[str], reader: str | None) -> None:
-        """Refuse relations that do not exist, or that a reader may not see.
+    def refused(self, asked: Iterable[Asked]) -> dict[Asked, CorollaryError]:
+        """Return why relations cannot be followed: they do not exist, or a reader may not see them.
 
-        Raises:
-            InputError: one does not exist.
-            AccessError: one was not granted.
+        Args:
+            asked: the names of relations, each time with who asks, None who may see all.
         """
+        found = {}
+        for names, reader in asked:
+            try:
+                self._check_relations(names, reader)
+            except CorollaryError as error:
+                found[names, reader] = error
+        return found
+
+    def _check_relations(self, names: Iterable[str], reader: str | None) -> None:
         granted = None
         if reader is not None:
             granted = StoredGrants(self._warehouse.catalog).granted_to(reader)
@@ -254,19 +315,78 @@ def encode_data(**fields: Any) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def visible(
-    changes: CommitChanges, interest: Interest, granted: frozenset[str] | None
-) -> Iterator[EncodedChange | EncodedAlert]:
-    """Yield what somebody is interested in, and may see, of a commit.
+class ReaderThread:
+    """A thread that reads the catalog, with connections of its own."""
 
-    Args:
-        changes: those of the commit.
-        interest: what is wanted.
-        granted: what may be seen; everything if it is None.
+    def __init__(self, place: str, name: str) -> None:
+        self._place = place
+        self._executor = ThreadPoolExecutor(1, name)
+        self._feed: FeedReader | None = None
+
+    async def run(self, function: Callable[[FeedReader], Result]) -> Result:
+        """Return what a function makes of the catalog."""
+
+        def call() -> Result:
+            if self._feed is None:
+                self._feed = FeedReader(self._place)
+            return function(self._feed)
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    async def close(self) -> None:
+        """Close the connections, then the thread."""
+        if self._feed is not None:
+            await asyncio.get_running_loop().run_in_executor(self._executor, self._feed.close)
+        self._executor.shutdown()
+
+
+class RecentCommits:
+    """The changes of the last commits, each with what it was read for.
+
+    All subscribers share them: who keeps up reads nothing from the disk.
+
+    Attributes:
+        latest: the last commit that it has seen.
     """
-    for name in sorted(changes.changes):
-        is_wanted = interest.is_all or name in interest.relations
-        if is_wanted and (granted is None or name in granted):
-            yield changes.changes[name]
-    if interest.alerts:
-        yield from (each for each in changes.alerts if granted is None or each.event in granted)
+
+    def __init__(self, latest: int) -> None:
+        self.latest = latest
+        self._kept: dict[int, tuple[Interest, CommitChanges]] = {}
+        self._bytes = 0
+        self._dropped = 0
+
+    def put(self, interest: Interest, commits: Iterable[CommitChanges]) -> None:
+        """Add commits, or replace them; the oldest ones go where there are too many."""
+        for each in commits:
+            self._drop(each.commit)
+            self._kept[each.commit] = interest, each
+            self._bytes += each.size
+            self.latest = max(self.latest, each.commit)
+        while len(self._kept) > RECENT_MAX_COMMITS or self._bytes > RECENT_MAX_BYTES:
+            self._dropped = max(self._dropped, min(self._kept))
+            self._drop(self._dropped)
+
+    def _drop(self, commit: int) -> None:
+        if commit in self._kept:
+            self._bytes -= self._kept.pop(commit)[1].size
+
+    def restart(self, latest: int) -> None:
+        """Begin anew after a commit."""
+        self._kept.clear()
+        self._bytes, self._dropped, self.latest = 0, 0, latest
+
+    def covers(self, commit: int) -> bool:
+        """Return whether those after a commit are so few that they are kept for all."""
+        return commit >= max(self._dropped, self.latest - RECENT_MAX_COMMITS)
+
+    def since(self, commit: int, interest: Interest) -> list[CommitChanges] | None:
+        """Return the commits after one; None if not all of them are kept with what is asked."""
+        found: list[CommitChanges] = []
+        if not self.covers(commit):
+            return None
+        for number in range(commit + 1, self.latest + 1):
+            read_for, changes = self._kept.get(number, (None, None))
+            if read_for is None or changes is None or not read_for.includes(interest):
+                return None
+            found.append(changes)
+        return found

@@ -7,16 +7,28 @@ a slow one has no queue of its own: it takes commits from those that are kept fo
 is too far behind for these, reads the feed at its own pace. The resume token is the number of a
 commit. Where the feed does not know what has changed, there is a `reset`, and the client reads the
 relation anew.
+
+There may be ten thousand of them, so what is done for each commit and subscriber is to wake it up:
+events are encoded once, the time of signs of life is the same for all, and those who come together,
+as after a restart, share the looks at the catalog, and the commits that they have missed.
 """
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from corollary.data_class import dataclass
 from corollary.database.access.principals import AccessRole, Principal
@@ -26,13 +38,15 @@ from corollary.serve.handlers.failures import service_error
 from corollary.serve.requests import EventsRequest
 from corollary.serve.service import ServiceMetrics
 from corollary.serve.subscriptions.feed import (
+    Asked,
+    CatalogPosition,
     CommitChanges,
     CommitsGoneError,
-    EncodedAlert,
     FeedReader,
     Interest,
+    ReaderThread,
+    RecentCommits,
     encode_data,
-    visible,
 )
 
 ALL_RELATIONS = "*"
@@ -47,15 +61,11 @@ RETRY_SECONDS = 1.0
 """The time until a catalog that cannot be read is tried again."""
 CLOSE_SECONDS = 2.0
 """The maximum time that subscribers have to take their `bye`."""
-SUBSCRIBERS_MAX = 1000
-"""How many subscriptions a server has at the same time."""
+WAKE_AT_ONCE = 100
+"""How many subscribers are woken up before other work gets its turn."""
 
 LOG = logging.getLogger("corollary.serve")
 Result = TypeVar("Result")
-
-RECENT_MAX_COMMITS = 64
-RECENT_MAX_BYTES = 8 << 20
-"""How many commits, and how many bytes of them, are kept for subscribers."""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,8 +76,28 @@ class _Subscriber:
     interest: Interest
     commit: int = 0
     epoch: int = 0
+    beat: int = 0
     hidden: frozenset[str] = frozenset()
     """The relations that were asked for and may not be seen any more."""
+    _waiting: "asyncio.Future[None] | None" = None
+
+    @property
+    def reader(self) -> str | None:
+        """The name by which relations are granted to it; None if it may see all of them."""
+        return self.who.name if self.who.role is AccessRole.READ else None
+
+    async def wait(self) -> None:
+        """Wait until it is woken up."""
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiting
+        finally:
+            self._waiting = None
+
+    def wake(self) -> None:
+        """Let it look again, if it waits."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 class SubscriptionHub:
@@ -77,6 +107,7 @@ class SubscriptionHub:
         place: the warehouse.
         watch: lets the process that commits watch these virtual relations, and no others.
         metrics: where subscribers are counted.
+        subscribers_max: how many subscriptions there may be at the same time.
     """
 
     def __init__(
@@ -84,23 +115,36 @@ class SubscriptionHub:
         place: str,
         watch: Callable[[frozenset[str]], Awaitable[None]],
         metrics: ServiceMetrics,
+        subscribers_max: int = 1000,
     ) -> None:
         self._place = place
         self._watch = watch
         self._metrics = metrics
+        self._subscribers_max = subscribers_max
         self._subscribers: set[_Subscriber] = set()
+        self._interests: Counter[Interest] = Counter()
         self._recent: RecentCommits | None = None
         self._tail: asyncio.Task[None] | None = None
         self._commit_made = asyncio.Event()
-        self._progress = asyncio.Condition()
+        self._all_gone = asyncio.Event()
         self._is_closing = False
         self._epoch = 0  # how often the history has turned out to be another one
-        self._tail_thread = _ReaderThread(place, "feed")
-        self._history_thread = _ReaderThread(place, "feed-history")
-        self._grants: asyncio.Task[Mapping[str, frozenset[str]]] | None = None
+        self._beat = 0  # how often it was time for a sign of life
+        self._next_beat = 0.0
+        self._tail_thread = ReaderThread(place, "feed")
+        self._history_thread = ReaderThread(place, "feed-history")
+        self._grants = _SharedLook(self._look_up_grants)
+        self._beginnings = _SharedLook(self._look_up_beginnings)
+        self._missed = _SharedLook(self._read_missed)
+        self._asked: dict[Asked, None] = {}
         self._lingering: dict[str, float] = {}
         self._watch_lock = asyncio.Lock()
         self.watched: frozenset[str] = frozenset()
+
+    @property
+    def _interest(self) -> Interest:
+        """What at least one subscriber wants to know."""
+        return Interest.union(self._interests)
 
     # --- for the service -----------------------------------------------------------------------
 
@@ -115,8 +159,10 @@ class SubscriptionHub:
         self._is_closing = True
         await self._wake()
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS), self._progress:
-                await self._progress.wait_for(lambda: not self._subscribers)
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._subscribers:
+                    self._all_gone.clear()
+                    await self._all_gone.wait()
         if self._tail is not None:
             self._tail.cancel()
             with suppress(asyncio.CancelledError):
@@ -136,7 +182,8 @@ class SubscriptionHub:
         subscriber = _Subscriber(who, _interest_of(request))
         self._refuse_too_many()
         self._subscribers.add(subscriber)
-        self._count()
+        self._interests[subscriber.interest] += 1
+        self._metrics.subscribers = len(self._subscribers)
         try:
             try:
                 resets = await self._begin(subscriber, request.since)
@@ -150,11 +197,7 @@ class SubscriptionHub:
                     yield event
             yield Event("bye", encode_data(commit=subscriber.commit))
         finally:
-            self._subscribers.discard(subscriber)
-            end = asyncio.get_running_loop().time() + LINGER_SECONDS
-            self._lingering |= dict.fromkeys(subscriber.interest.relations & self.watched, end)
-            self._count()
-            await self._wake()
+            self._forget(subscriber)
 
     # --- a subscriber --------------------------------------------------------------------------
 
@@ -167,16 +210,17 @@ class SubscriptionHub:
                 None,
                 "give the last commit that is known already, 0 for all of them; or leave it out",
             )
-        relations, who = subscriber.interest.relations, subscriber.who
-        reader = who.name if who.role is AccessRole.READ else None
-        await self._history_thread.run(lambda feed: feed.check_relations(relations, reader))
-        await self._update_watched()  # from here on: commits before it may be gaps
-        position = await self._history_thread.run(FeedReader.position)
+        asked = subscriber.interest.relations, subscriber.reader
+        self._asked[asked] = None
+        refused, position = await self._beginnings()
+        if asked in refused:
+            raise refused[asked]
         if self._recent is None:
             self._recent = RecentCommits(position.latest)
         if self._tail is None:
+            self._next_beat = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS
             self._tail = asyncio.create_task(self._follow(), name="subscriptions")
-        subscriber.epoch = self._epoch
+        subscriber.epoch, subscriber.beat = self._epoch, self._beat
         subscriber.commit = position.latest if since is None else since
         if since is None or position.oldest - 1 <= since <= position.latest:
             return []
@@ -195,25 +239,21 @@ class SubscriptionHub:
                 yield event
             return
         if subscriber.commit >= recent.latest:
-            is_idle = not await self._wait(
-                lambda: recent.latest > subscriber.commit or subscriber.epoch != self._epoch
-            )
-            if is_idle and not self._is_closing:
+            if subscriber.beat == self._beat:
+                await subscriber.wait()
+            else:
+                subscriber.beat = self._beat
                 yield Event("", "", subscriber.commit)
             return
-        commits = recent.since(subscriber.commit, subscriber.interest)
-        if commits is None:
-            first, last, interest = subscriber.commit, recent.latest, subscriber.interest
-            try:
-                commits = await self._history_thread.run(
-                    lambda feed: feed.read(interest, first, last)
-                )
-            except CommitsGoneError:
-                for event in _resets(subscriber, last, "commits that followed are not kept"):
-                    yield event
-                return
-            except CorollaryError as error:
-                raise service_error(error) from None
+        try:
+            commits = await self._commits_after(subscriber, recent)
+        except CommitsGoneError:
+            reason = "commits that followed are not kept"
+            for event in _resets(subscriber, recent.latest, reason):
+                yield event
+            return
+        except CorollaryError as error:
+            raise service_error(error) from None
         for each in commits:
             for event in await self._events(subscriber, each):
                 yield event
@@ -221,51 +261,86 @@ class SubscriptionHub:
             if self._is_closing:
                 return
 
-    async def _events(self, subscriber: _Subscriber, commit: CommitChanges) -> list[Event]:
-        """Return the events of a commit, as far as they may be seen at this moment."""
-        granted = None
-        events: list[Event] = []
-        wanted = list(visible(commit, subscriber.interest, None))
-        if wanted and subscriber.who.role is AccessRole.READ:
-            granted = (await self._granted()).get(subscriber.who.name, frozenset())
-            hidden = subscriber.interest.relations - granted
-            for name in sorted(hidden ^ subscriber.hidden):
-                reason = "it is not granted any more" if name in hidden else "it is granted again"
-                text = encode_data(commit=commit.commit, relation=name, reason=reason)
-                events.append(Event("reset", text))
-            subscriber.hidden = hidden
-            wanted = list(visible(commit, subscriber.interest, granted))
-        for each in wanted:
-            if isinstance(each, EncodedAlert):
-                events.append(Event("alert", each.text))
-            else:
-                events.append(Event("reset" if each.is_reset else "change", each.text))
-        if events:
-            last = events[-1]
-            events[-1] = Event(last.event, last.data, commit.commit)
-        return events
+    async def _commits_after(
+        self, subscriber: _Subscriber, recent: RecentCommits
+    ) -> Sequence[CommitChanges]:
+        """Return the next commits for a subscriber: those that are kept for all, or its own read.
 
-    async def _granted(self) -> Mapping[str, frozenset[str]]:
-        """Return the grants as they are after this call; those who ask together share a look."""
-        if self._grants is None or self._grants.done():
-            self._grants = asyncio.ensure_future(self._look_up_grants())
-        return await asyncio.shield(self._grants)
+        Raises:
+            CommitsGoneError: they are not there any more.
+            CorollaryError: the warehouse cannot be read.
+        """
+        commit, interest = subscriber.commit, subscriber.interest
+        commits = recent.since(commit, interest)
+        if commits is None and recent.covers(commit):
+            await self._missed()
+            commits = recent.since(commit, interest)
+        if commits is not None:
+            return commits
+        read = partial(FeedReader.read, interest=interest, since=commit, upto=recent.latest)
+        return await self._history_thread.run(read)
+
+    async def _read_missed(self) -> None:
+        """Read the last commits again, for all who have come since they were read."""
+        assert self._recent is not None
+        recent, epoch, interest = self._recent, self._epoch, self._interest
+        upto = recent.latest
+        wanted = [each.commit for each in self._subscribers if recent.covers(each.commit)]
+        since = min(wanted, default=upto)
+        while since < upto:
+            read = partial(FeedReader.read, interest=interest, since=since, upto=upto)
+            commits = await self._history_thread.run(read)
+            if epoch != self._epoch:
+                return
+            recent.put(interest, commits)
+            since = commits[-1].commit
+
+    async def _events(self, subscriber: _Subscriber, commit: CommitChanges) -> Sequence[Event]:
+        """Return the events of a commit, as far as they may be seen at this moment."""
+        interest, reader = subscriber.interest, subscriber.reader
+        found = commit.events(interest, None)
+        if not found or reader is None:
+            return found
+        granted = (await self._grants()).get(reader, frozenset())
+        found = commit.events(interest, granted)
+        hidden = interest.relations - granted
+        if hidden == subscriber.hidden:
+            return found
+        changed, subscriber.hidden = sorted(hidden ^ subscriber.hidden), hidden
+        why = {True: "it is not granted any more", False: "it is granted again"}
+        reasons = [(name, why[name in hidden]) for name in changed]
+        return [*_reset_events(commit.commit, reasons, has_more=bool(found)), *found]
 
     async def _look_up_grants(self) -> Mapping[str, frozenset[str]]:
-        await asyncio.sleep(0)  # all who are ready to ask do so before the look begins
-        self._grants = None  # who asks from now on needs a later one
         return await self._tail_thread.run(FeedReader.granted)
 
-    async def _wait(self, is_there: Callable[[], bool]) -> bool:
-        """Wait until something is there; return whether it came before the next sign of life."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KEEPALIVE_SECONDS), self._progress:
-                await self._progress.wait_for(lambda: is_there() or self._is_closing)
-        return is_there()
+    async def _look_up_beginnings(
+        self,
+    ) -> tuple[Mapping[Asked, CorollaryError], CatalogPosition]:
+        """Return which of those who begin are refused, and the commits that there are."""
+        asked, self._asked = tuple(self._asked), {}
+        refused = await self._history_thread.run(lambda feed: feed.refused(asked))
+        await self._update_watched()  # from here on: commits before it may be gaps
+        return refused, await self._history_thread.run(FeedReader.position)
+
+    def _forget(self, subscriber: _Subscriber) -> None:
+        """Let a subscriber go; what it has watched stays a while, as it may come back."""
+        self._subscribers.discard(subscriber)
+        self._interests[subscriber.interest] -= 1
+        if not self._interests[subscriber.interest]:
+            del self._interests[subscriber.interest]
+        end = asyncio.get_running_loop().time() + LINGER_SECONDS
+        self._lingering |= dict.fromkeys(subscriber.interest.relations & self.watched, end)
+        self._metrics.subscribers = len(self._subscribers)
+        if not self._subscribers:
+            self._all_gone.set()
 
     async def _wake(self) -> None:
-        async with self._progress:
-            self._progress.notify_all()
+        """Let all subscribers look at what there is, some at a time."""
+        for at, each in enumerate(tuple(self._subscribers), 1):
+            each.wake()
+            if at % WAKE_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     # --- the end of the feed -------------------------------------------------------------------
 
@@ -287,20 +362,30 @@ class SubscriptionHub:
             except Exception:  # whatever it is, subscribers wait for the next look
                 LOG.exception("subscriptions cannot read the warehouse, and try again")
                 await asyncio.sleep(RETRY_SECONDS)
-            self._count()
+            self._note_lag()
+            await self._beat_if_due()
+
+    async def _beat_if_due(self) -> None:
+        """Let all subscribers give a sign of life from time to time."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_beat:
+            self._beat += 1
+            self._next_beat = now + KEEPALIVE_SECONDS
+            await self._wake()
 
     async def _advance(self, latest: int) -> None:
         assert self._recent is not None
         recent = self._recent
         while recent.latest < latest:
-            interest = Interest.union(each.interest for each in self._subscribers)
+            interest = self._interest
             read = partial(FeedReader.read, interest=interest, since=recent.latest, upto=latest)
             try:
                 commits = await self._tail_thread.run(read)
             except CommitsGoneError:
                 recent.restart(latest)
             else:
-                recent.add(interest, commits)
+                recent.put(interest, commits)
+            self._note_lag()
             await self._wake()
         if recent.latest > latest:  # the warehouse was restored from a backup
             self._epoch += 1
@@ -316,53 +401,51 @@ class SubscriptionHub:
                 for name, since in self._lingering.items()
                 if now < since + LINGER_SECONDS
             }
-            names = Interest.union(each.interest for each in self._subscribers).relations
-            names |= self._lingering.keys()
+            names = self._interest.relations | self._lingering.keys()
             virtual = await self._history_thread.run(lambda feed: feed.virtual(names))
             if virtual != self.watched:
                 await self._watch(virtual)
                 self.watched = virtual
 
     def _refuse_too_many(self) -> None:
-        if len(self._subscribers) >= SUBSCRIBERS_MAX:
+        if len(self._subscribers) >= self._subscribers_max:
             raise ServiceError.of(
                 503,
                 "C1640",
-                f"There are {SUBSCRIBERS_MAX:,} subscriptions already.",
-                "end one that is not needed, or try again later",
+                f"There are {self._subscribers_max:,} subscriptions already.",
+                "end one that is not needed, or try again later; `--limit-subscribers` of the "
+                "server allows more",
                 retry_after=5,
             )
 
-    def _count(self) -> None:
-        self._metrics.subscribers = len(self._subscribers)
+    def _note_lag(self) -> None:
+        """Count how many commits the slowest subscriber is behind."""
         latest = 0 if self._recent is None else self._recent.latest
-        lags = (latest - each.commit for each in self._subscribers if each.commit)
-        self._metrics.subscriber_lag = max(0, max(lags, default=0))
+        first = min((each.commit for each in self._subscribers if each.commit), default=latest)
+        self._metrics.subscriber_lag = max(0, latest - first)
 
 
-class _ReaderThread:
-    """A thread that reads the catalog, with connections of its own."""
+class _SharedLook(Generic[Result]):
+    """Work whose result is shared by all who ask for it before it begins.
 
-    def __init__(self, place: str, name: str) -> None:
-        self._place = place
-        self._executor = ThreadPoolExecutor(1, name)
-        self._feed: FeedReader | None = None
+    Who asks while it runs gets the next one, which begins when this one has ended.
+    """
 
-    async def run(self, function: Callable[[FeedReader], Result]) -> Result:
-        """Return what a function makes of the catalog."""
+    def __init__(self, work: Callable[[], Awaitable[Result]]) -> None:
+        self._work = work
+        self._lock = asyncio.Lock()
+        self._next: asyncio.Task[Result] | None = None
 
-        def call() -> Result:
-            if self._feed is None:
-                self._feed = FeedReader(self._place)
-            return function(self._feed)
+    async def __call__(self) -> Result:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._run())
+        return await asyncio.shield(self._next)
 
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    async def close(self) -> None:
-        """Close the connections, then the thread."""
-        if self._feed is not None:
-            await asyncio.get_running_loop().run_in_executor(self._executor, self._feed.close)
-        self._executor.shutdown()
+    async def _run(self) -> Result:
+        await asyncio.sleep(0)  # all who are ready to ask do so before it begins
+        async with self._lock:
+            self._next = None
+            return await self._work()
 
 
 def _interest_of(request: EventsRequest) -> Interest:
@@ -378,48 +461,23 @@ def _resets(subscriber: _Subscriber, commit: int, reason: str) -> list[Event]:
     names: list[str | None] = sorted(subscriber.interest.relations)  # type: ignore[assignment]
     if subscriber.interest.is_all or not names:
         names = [None]
-    texts = [encode_data(commit=commit, relation=name, reason=reason) for name in names]
-    return [
-        Event("reset", text, commit if at == len(texts) - 1 else None)
-        for at, text in enumerate(texts)
-    ]
+    return _reset_events(commit, [(name, reason) for name in names])
 
 
-class RecentCommits:
-    """The changes of the last commits, each with what it was read for.
+def _reset_events(
+    commit: int, reasons: Iterable[tuple[str | None, str]], *, has_more: bool = False
+) -> list[Event]:
+    """Return events that say which relations are to be read anew, and why.
 
-    All subscribers share them: who keeps up reads nothing from the disk.
-
-    Attributes:
-        latest: the last commit that it has seen.
+    Args:
+        commit: the commit.
+        reasons: by relation; None stands for all of them.
+        has_more: whether other events of the commit follow.
     """
-
-    def __init__(self, latest: int) -> None:
-        self.latest = latest
-        self._kept: deque[tuple[Interest, CommitChanges]] = deque()
-        self._bytes = 0
-
-    def add(self, interest: Interest, commits: Iterable[CommitChanges]) -> None:
-        """Add the next commits; the oldest ones go where there are too many."""
-        for each in commits:
-            assert each.commit == self.latest + 1, "commits come one after the other"
-            self._kept.append((interest, each))
-            self._bytes += each.size
-            self.latest = each.commit
-        while len(self._kept) > RECENT_MAX_COMMITS or self._bytes > RECENT_MAX_BYTES:
-            self._bytes -= self._kept.popleft()[1].size
-
-    def restart(self, latest: int) -> None:
-        """Begin anew after a commit."""
-        self._kept.clear()
-        self._bytes, self.latest = 0, latest
-
-    def since(self, commit: int, interest: Interest) -> list[CommitChanges] | None:
-        """Return the commits after one; None if not all of them are kept with what is asked."""
-        count = self.latest - commit
-        if count > len(self._kept):
-            return None
-        found = [self._kept[at] for at in range(len(self._kept) - count, len(self._kept))]
-        if not all(read_for.includes(interest) for read_for, _ in found):
-            return None
-        return [each for _, each in found]
+    found = [
+        Event("reset", encode_data(commit=commit, relation=name, reason=reason))
+        for name, reason in reasons
+    ]
+    if not has_more:
+        found[-1] = replace(found[-1], id=commit)
+    return found

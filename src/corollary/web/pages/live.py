@@ -11,18 +11,13 @@ from corollary.serve.requests import EventsRequest
 from corollary.serve.subscriptions.hub import ALL_RELATIONS
 from corollary.web.visit import Page, Visit
 
-PING_SECONDS = 15.0
-"""The time between two signs of life."""
-
 
 async def show_live(visit: Visit) -> Response:
     """Send an event `commit` for each commit from now on, or after the one that is known."""
     known = visit.http.headers.get("Last-Event-ID") or visit.parameters.get("since", "")
     since = int(known) if known.isascii() and known.isdecimal() else None
     request = EventsRequest(relations=(ALL_RELATIONS,), alerts=True, since=since)
-    return await respond_with_events(
-        _commits(visit, request), ping_seconds=PING_SECONDS, is_valid=visit.http.state.is_valid
-    )
+    return await respond_with_events(_commits(visit, request), visit.http.state.is_valid)
 
 
 async def _commits(visit: Visit, request: EventsRequest) -> AsyncGenerator[Event, None]:
