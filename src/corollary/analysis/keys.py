@@ -55,8 +55,9 @@ def _key_of_head(rule: logic.Rule, keys: logic.Keys) -> tuple[int, ...] | None:
     slots = rule.head.slots
     positions = {slot.name: at for at, slot in enumerate(slots) if isinstance(slot, logic.Variable)}
     needed, every = dict(positions), logic.variable_names(rule.head)
+    implied = logic.implications(rule, keys)
+    gained = set[str]().union(*(names for _, names in implied))
     for name in reversed(positions):
-        rest = needed.keys() - {name}
-        if logic.determined_variables(rule, rest, keys) >= every:
+        if name in gained and logic.closure(needed.keys() - {name}, implied) >= every:
             del needed[name]
     return tuple(sorted(needed.values())) if len(needed) < len(slots) else None

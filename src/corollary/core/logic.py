@@ -1,7 +1,7 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -671,22 +671,42 @@ def has_single_derivations(rule: Rule, keys: Keys | None = None) -> bool:
 
 def determined_variables(rule: Rule, names: Iterable[str], keys: Keys) -> set[str]:
     """Return the variables of a rule that have one value once some of them have."""
-    known = set(names)
+    return closure(names, implications(rule, keys))
+
+
+Implication = tuple[frozenset[str], frozenset[str]]
+"""Variables, and others that have one value once these have."""
+
+
+def implications(rule: Rule, keys: Keys) -> list[Implication]:
+    """Return what the literals of a rule, by their keys, and its equations determine."""
     literals = [each for each in rule.literals if not each.negated]
     read = set[str]().union(*map(variable_names, literals))
-    computed = [each for each in rule.conditions if each.operator == "=" and not range_of(each)]
-    before = -1
-    while len(known) > before:
-        before = len(known)
-        for literal in literals:
-            if _is_determined(literal, known, keys.get(literal.relation)):
-                known |= variable_names(literal)
-        for each in computed:
+    found = []
+    for literal in literals:
+        key = keys.get(literal.relation)
+        slots = literal.slots if key is None else [literal.slots[column] for column in key]
+        if all(isinstance(slot, Constant | Variable) for slot in slots):
+            needed = frozenset(slot.name for slot in slots if isinstance(slot, Variable))
+            found.append((needed, frozenset(variable_names(literal) - needed)))
+    for each in rule.conditions:
+        if each.operator == "=" and not range_of(each):
             for one, other in ((each.left, each.right), (each.right, each.left)):
                 # Equal values of two literals may still differ: 0.0 and -0.0.
                 if isinstance(one, Variable) and one.name not in read:
-                    needed = {variable.name for variable in variables_of(other)}
-                    known |= {one.name} if needed <= known else set()
+                    needed = frozenset(variable.name for variable in variables_of(other))
+                    found.append((needed, frozenset((one.name,))))
+    return [(needed, gained) for needed, gained in found if gained]
+
+
+def closure(names: Iterable[str], implied: Sequence[Implication]) -> set[str]:
+    """Return variables, and all others that they determine."""
+    known, before = set(names), -1
+    while len(known) > before:
+        before = len(known)
+        for needed, gained in implied:
+            if needed <= known:
+                known |= gained
     return known
 
 
