@@ -108,16 +108,16 @@ def visible_catalog(program: Program) -> SqlCatalog:
 
     Rules may compute any number, whatever bits a declaration says.
     """
-    catalog, texts = catalog_of(program), sql_texts(program)
+    texts = sql_texts(program)
+    owners = {each.name: owner_of(each.name, texts) for each in program.declarations}
+    named = tuple(each for each in program.declarations if owners[each.name] in (None, each.name))
+    catalog = catalog_of(replace(program, declarations=named))
     if any("FUNCTION" in each[:60].upper() for each in texts.values()):
         from corollary.frontends.sql.statements.functions import functions_of
 
         catalog.functions = dict(functions_of(program))
     for name in catalog.names():
-        owner = owner_of(name, texts)
-        if owner not in (None, name):
-            catalog.remove(name)
-        elif owner is None:
+        if owners[name] is None:
             (found,) = (each for each in catalog.find(name) if each.relation == name)
             plain = tuple(replace(each, type=replace(each.type, bits=0)) for each in found.columns)
             catalog.add(replace(found, columns=plain))
