@@ -13,7 +13,9 @@ from corollary.frontends.sql.statements.parser import parse_statements
 from corollary.frontends.sql.statements.questions import StatementPlace, take_version
 from corollary.source import SourceFile
 
-_QUESTION_START = re.compile(r"[\s(]*(?:(?:select|with|from)\s|values\b)", re.IGNORECASE)
+_QUESTION_START = re.compile(
+    r"[\s(]*(?:(?:select|with|from)\s|table\s+[\w`]|values\b)", re.IGNORECASE
+)
 SQL_PLACE = "SQL"
 """What messages call the text that was passed."""
 

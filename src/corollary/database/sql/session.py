@@ -187,7 +187,7 @@ class SqlSession:
         plan = self.explain(statement.text) if statement.text else ""
         if statement.view is not None:
             plan = self._explain_view(PlacedDefinition(statement.view, place.file))
-        tree = metadata_query(statement, self.state.program, plan)
+        tree = metadata_query(statement, self.state.program, plan, place)
         return sql_texts.ask_question(
             nodes.QueryStatement(tree, statement.span), place, at, self.ask
         )

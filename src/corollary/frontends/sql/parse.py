@@ -392,7 +392,7 @@ def _parse(
     tokens: Sequence[Token], file: SourceFile, into: type[exp.Expr] | None
 ) -> tuple[exp.Expr, ...]:
     given = _with_names(
-        without_pipes(tokens, lambda each: span_between(file, each.start, each.end + 1))
+        without_pipes(_selected(tokens), lambda each: span_between(file, each.start, each.end + 1))
     )
     parser = SparkWithPlaces().parser()
     start, end = (given[0].start, given[-1].end + 1) if given else (0, 0)
@@ -548,6 +548,27 @@ _QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
 
 
 _LEVELS = ("MAX", "RECURSION", "LEVEL")
+
+
+_SET_OPERATORS = frozenset({TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT})
+_TABLE_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+
+
+def _selected(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens of a query in which `TABLE t` is `SELECT * FROM t`."""
+    found: list[Token] = []
+    for token, following in zip_longest(tokens, tokens[1:]):
+        before = [each.token_type for each in found[-2:]] or [TokenType.L_PAREN]
+        begins = before[-1] is TokenType.L_PAREN or before[-1] in _SET_OPERATORS
+        begins |= before[0] in _SET_OPERATORS and before[-1] in _QUANTIFIERS
+        is_name = following is not None and following.token_type in _TABLE_NAMES
+        if token.token_type is TokenType.TABLE and begins and is_name:
+            found.append(_replaced(token, TokenType.SELECT, "SELECT"))
+            found.append(_replaced(token, TokenType.STAR, "*"))
+            found.append(_replaced(token, TokenType.FROM, "FROM"))
+        else:
+            found.append(token)
+    return found
 
 
 def _with_names(tokens: Sequence[Token]) -> list[Token]:

@@ -256,10 +256,16 @@ def test_what_is_there_is_shown(db: corollary.Database) -> None:
     ((plan,),) = db.sql("EXPLAIN SELECT a FROM t WHERE k = 1").rows()
     assert plan == db.explain("SELECT a FROM t WHERE k = 1").strip()
     assert "C1368" in refusal(db, "DESCRIBE z")
+    columns = [("m", "int", None), ("s", "bigint", None)]
+    assert (
+        db.sql("DESCRIBE QUERY SELECT k + 1 AS m, SUM(a) AS s FROM t GROUP BY k").rows() == columns
+    )
+    assert db.sql("DESC VALUES (1)").rows() == [("col1", "int", None)]
+    assert "C1303" in refusal(db, "DESCRIBE SELECT z FROM t")
     ((text,),) = db.sql("SHOW CREATE TABLE w").rows()
     assert text == "CREATE MATERIALIZED VIEW w AS SELECT k FROM t"
     assert db.sql("SHOW FUNCTIONS LIKE 'upp*|max_*|•*'").rows() == [("max_by",), ("upper",)]
-    assert db.sql("DESCRIBE FUNCTION upper").rows()[0] == ("Function: upper",)
+    assert db.sql("DESCRIBE FUNCTION EXTENDED upper").rows()[0] == ("Function: upper",)
     assert "has another value each time" in db.sql("DESC FUNCTION rand").rows()[1][0]
     assert db.sql("DESCRIBE FUNCTION nothing").rows() == [("Function: nothing not found.",)]
 
@@ -299,8 +305,11 @@ def test_arguments_have_names(db: corollary.Database) -> None:
     [
         ("DECLARE VARIABLE x INT", "`:x`"),
         ("CREATE OR REPLACE TABLE t AS SELECT 1 AS a", "INSERT OVERWRITE"),
+        ("CREATE TABLE x USING delta AS SELECT 1 AS a", "leave it out"),
         ("CACHE TABLE t", "MATERIALIZED VIEW"),
         ("CREATE SCHEMA s", "one schema"),
+        ("ALTER VIEW v RENAME TO w", "make a view of the new name"),
+        ("WITH s AS (SELECT 1 AS k) MERGE INTO t USING s ON t.k = s.k", "after `USING`"),
     ],
 )
 def test_what_has_no_meaning_has_a_cure(db: corollary.Database, statement: str, said: str) -> None:
@@ -317,6 +326,8 @@ def test_a_view_gets_another_query(db: corollary.Database) -> None:
     ((text,),) = db.sql("SHOW CREATE TABLE w").rows()
     assert text.startswith("CREATE OR REPLACE MATERIALIZED VIEW")
     assert "C1372" in refusal(db, "ALTER VIEW t AS SELECT 1")
+    db.sql("CREATE MATERIALIZED VIEW x PARTITIONED BY (k) COMMENT 'x' CLUSTER BY (k) AS TABLE w")
+    assert ask(db, "SELECT * FROM x") == [(1, 2)]
 
 
 def test_rows_are_overwritten_and_named(db: corollary.Database) -> None:
@@ -326,7 +337,9 @@ def test_rows_are_overwritten_and_named(db: corollary.Database) -> None:
     db.sql("INSERT OVERWRITE s (k) SELECT k FROM s WHERE k = 1 UNION ALL VALUES (1), (5)")
     assert ask(db, "SELECT k, a FROM IDENTIFIER('s')") == [(1, None), (1, None), (5, None)]
     db.sql("INSERT OVERWRITE TABLE s SELECT * FROM s WHERE k > 1")
-    assert len(ask(db, "TABLE s")) == 1
+    assert ask(db, "TABLE s") == [(5, None)]
+    db.sql("INSERT INTO s TABLE s; CREATE VIEW v AS (TABLE s) UNION ALL TABLE s")
+    assert ask(db, "WITH w AS (TABLE v) SELECT COUNT(*) AS n, MAX(k) AS m FROM w") == [(4, 5)]
     assert "C1367" in refusal(db, "INSERT INTO s BY NAME SELECT 1 AS nothing")
 
 

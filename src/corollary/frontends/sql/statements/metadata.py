@@ -18,7 +18,7 @@ from corollary.frontends.sql.query_tree import Query
 from corollary.frontends.sql.statements import nodes
 from corollary.frontends.sql.statements.constraints import find_table
 from corollary.frontends.sql.statements.kept_texts import kept_definitions
-from corollary.frontends.sql.statements.questions import visible_columns
+from corollary.frontends.sql.statements.questions import StatementPlace, visible_columns
 from corollary.frontends.sql.statements.tokens import SqlName
 
 _NAMES = {
@@ -36,11 +36,13 @@ _NAMES = {
 """The columns of the answers, which are Spark's."""
 
 
-def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Expr:
+def metadata_query(
+    statement: nodes.Show, program: Program, plan: str, place: StatementPlace
+) -> exp.Expr:
     """Return the query whose answer a statement shows, in order.
 
     Raises:
-        InputError: the relation is unknown.
+        InputError: the relation is unknown, or the query does not fit the program.
     """
     catalog = visible_catalog(program)
     rows: list[tuple[object, ...]]
@@ -57,6 +59,9 @@ def metadata_query(statement: nodes.Show, program: Program, plan: str) -> exp.Ex
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)
             rows = [(_definition(program, table.relation),)]
+        case _ if statement.query is not None:
+            columns = visible_columns(place.bind(statement.query, catalog))
+            rows = [(each.name, each.type.catalog_name, None) for each in columns]
         case _:
             assert statement.relation is not None
             table = find_table(catalog, statement.relation.text, statement.relation.span)

@@ -457,6 +457,7 @@ class Show:
         pattern: the names to be listed, with `*` for any characters and `|` between choices.
         text: the question whose plan is shown.
         view: the view whose maintenance is shown.
+        query: the question whose columns are shown.
     """
 
     shown: Shown
@@ -465,6 +466,7 @@ class Show:
     pattern: str = "*"
     text: str = ""
     view: CreateView | None = None
+    query: exp.Expr | None = None
 
 
 Statement = (

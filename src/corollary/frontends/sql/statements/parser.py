@@ -25,7 +25,7 @@ from corollary.frontends.sql.statements.alter_table import read_alter_table
 from corollary.frontends.sql.statements.tokens import SqlName, TokenCursor, text_of
 from corollary.source import SourceFile, Span
 
-QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "(")
+QUESTION_WORDS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 """What a question can begin with."""
 _CURES = {
     "ALTER": "write `ALTER TABLE` or `ALTER VIEW`",
@@ -110,13 +110,6 @@ def parse_statement(tokens: Sequence[Token], file: SourceFile) -> nodes.Statemen
     if word in QUESTION_WORDS:
         return nodes.QueryStatement(parse.parse_query(tokens, file), _whole(cursor))
     match word:
-        case "TABLE":
-            cursor.expect("TABLE")
-            every = exp.select("*").from_(
-                exp.table_(table_parser.read_relation_name(cursor).text, quoted=True)
-            )
-            cursor.finish()
-            return nodes.QueryStatement(every, _whole(cursor))
         case "CREATE":
             return _create(cursor)
         case "ALTER" if cursor.is_next("ALTER", "VIEW"):
@@ -153,15 +146,16 @@ def _write_after_with(cursor: TokenCursor) -> int:
     for at in range(len(cursor.tokens)):
         word = cursor.word(at)
         depth += (word == "(") - (word == ")")
-        if depth or word not in ("INSERT", "DELETE", "UPDATE"):
+        if depth or word not in ("INSERT", "DELETE", "UPDATE", "MERGE"):
             continue
         if word == "INSERT":
             return at
+        place = "source, after `USING`" if word == "MERGE" else f"condition, after `{word}`"
         raise InputError.of(
             "C1363",
             f"`WITH` cannot stand before `{word}`.",
             cursor.span_of(cursor.tokens[at]),
-            f"write `WITH` in a subquery of the condition, after `{word}`",
+            f"write `WITH` in a subquery of the {place}",
         )
     return 0
 
@@ -214,6 +208,13 @@ def _create(cursor: TokenCursor) -> nodes.Definition | nodes.CreateTableAs:
             )
             cursor.finish()
             return nodes.CreateTableAs(name, like, if_not_exists, _whole(cursor))
+        case "TABLE" if cursor.is_next("USING"):
+            raise InputError.of(
+                "C1363",
+                "A table that is made of a query has no `USING`.",
+                cursor.span,
+                "leave it out: the warehouse keeps the rows; `USING` says where others come from",
+            )
         case "TABLE" if cursor.is_next("AS"):
             return nodes.CreateTableAs(name, _query(cursor), if_not_exists, _whole(cursor))
         case "TABLE":
@@ -258,6 +259,11 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
         start, span = cursor.position, cursor.span
         if cursor.accept("COMMENT"):
             cursor.string("a comment")
+            continue
+        if is_materialized and (
+            cursor.accept("PARTITIONED", "BY") or cursor.accept("CLUSTER", "BY")
+        ):
+            cursor.names("a column")  # how Spark would store its rows
             continue
         if cursor.accept("TBLPROPERTIES"):
             given = table_parser.read_options(cursor)
@@ -304,8 +310,12 @@ def _table_parameters(cursor: TokenCursor, *, is_materialized: bool) -> tuple[tu
 def _alter_view(cursor: TokenCursor) -> nodes.AlterView:
     cursor.expect("ALTER", "VIEW")
     name = table_parser.read_relation_name(cursor)
+    if cursor.is_next("RENAME"):
+        message = "`ALTER VIEW … RENAME` is not supported."
+        cure = "make a view of the new name, and drop this one: what reads it names it"
+        raise InputError.of("C1363", message, cursor.span, cure)
     if not cursor.is_next("AS"):
-        cursor.fail("`AS` and a query: nothing else of a view can be altered")
+        cursor.fail("`AS` and a query, the only thing of a view that can be altered,")
     text = text_of(cursor.tokens[cursor.position :], cursor.file)
     _query(cursor)
     return nodes.AlterView(name, text, _whole(cursor))
@@ -655,9 +665,13 @@ def _show(cursor: TokenCursor) -> nodes.Show:
     else:
         cursor.position += 1
         if cursor.accept("FUNCTION"):
+            _ = cursor.accept("EXTENDED")
             function = cursor.name("a function")
             cursor.finish()
             return nodes.Show(nodes.Shown.FUNCTION, span, function)
+        if cursor.accept("QUERY") or cursor.word() in ("SELECT", "WITH", "VALUES", "FROM"):
+            query = parse.parse_query(cursor.rest(), cursor.file)
+            return nodes.Show(nodes.Shown.DESCRIPTION, span, query=query)
         _ = cursor.accept("TABLE")
         is_extended = cursor.accept("EXTENDED") or cursor.accept("FORMATTED")
         shown = nodes.Shown.DETAILS if is_extended else nodes.Shown.DESCRIPTION
