@@ -385,7 +385,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         if run is None:
             store.record_positions(state, positions)
             state.note_no_change(program)
-            state.day = None
+            state.forget_day()
             return outcome
 
         # Record, all or nothing.
@@ -399,7 +399,7 @@ def _attempt(state: DatabaseState, store: Store, request: TransactionRequest) ->
         )
         number = store.record(state, pending, state.planner.stored_payload(payload, pending.stored))
         state.accept(pending, run, number)
-        state.day = None
+        state.forget_day()
     outcome.commit_number, outcome.created = number, pending.created
     return outcome
 

@@ -203,7 +203,7 @@ class Database(ReadAccess):
     def set_today(self, day: date | str) -> Transaction | None:
         """Set the day that `today()` gives, and maintain what depends on it.
 
-        If no program in force asks for it yet, the next one that is loaded gets it.
+        If no program in force asks for it yet, the first one that does gets it.
 
         Args:
             day: a date, or a text such as `2026-11-16`.

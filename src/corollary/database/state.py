@@ -13,6 +13,7 @@ from typing import Any
 from corollary.active.events import observed_change, required_changes
 from corollary.analysis.orders import probed_columns
 from corollary.analysis.relevance import NO_SIGNS, Signs
+from corollary.analysis.today import TODAY_RELATION
 from corollary.console import Console, SilentConsole
 from corollary.core import plans
 from corollary.core.engine import Engine, Limits
@@ -323,6 +324,11 @@ class DatabaseState:
             self.loaded = pending.after
             self.planner.drop_plans(pending.after.normal)
             self.declare_event_relations()
+
+    def forget_day(self) -> None:
+        """Forget the day that was set, once the program has it."""
+        if TODAY_RELATION in self.loaded.normal.relations:
+            self.day = None
 
     def arrange_for_changes(self, views: Collection[str]) -> None:
         """Sort large relations in the orders that maintaining views will probe.

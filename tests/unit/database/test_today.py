@@ -96,6 +96,15 @@ def test_alerts_come_with_the_day() -> None:
         assert again.commit_number is None
 
 
+def test_it_waits_for_a_view_that_asks_for_it() -> None:
+    with corollary.open(None, engine="local") as db:
+        db.sql("CREATE TABLE t (d DATE)")
+        db.set_today("2026-11-16")
+        db.sql("INSERT INTO t VALUES (DATE'2026-11-17')")
+        db.sql("CREATE VIEW v AS SELECT d > current_date AS c FROM t")
+        assert db.sql("SELECT c FROM v").rows() == [(True,)]
+
+
 def test_it_must_be_set_once() -> None:
     with corollary.open(None, engine="local") as db:
         with pytest.raises(InputError, match=r"C0908(.|\n)*--today(.|\n)*set_today"):

@@ -300,6 +300,11 @@ def test_arguments_have_names(db: corollary.Database) -> None:
     assert "without names" in refusal(db, "SELECT upper(x => 'q') AS m")
 
 
+def test_a_column_without_a_name_is_not_listed(db: corollary.Database) -> None:
+    text = refusal(db, "SELECT a - lag(zz) OVER (ORDER BY a) AS x FROM u")
+    assert text.endswith("the columns are `a`, `b`")
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

@@ -223,7 +223,7 @@ def starred(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
 
 def near_names(name: str, known: Iterable[str], introduction: str) -> str:
     """Return a note with the name that was probably meant, or with the known ones."""
-    spelled = {each.lower(): each for each in known}
+    spelled = {each.lower(): each for each in known if each}
     near = get_close_matches(name.lower(), list(spelled), n=1)
     if near:
         return f"did you mean `{spelled[near[0]]}`?"

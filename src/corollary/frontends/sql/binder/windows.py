@@ -19,6 +19,7 @@ from corollary.frontends.sql.binder.aggregates import (
 )
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.functions.arguments import fitted
+from corollary.frontends.sql.binder.functions.table import check_accepted
 from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.common_types import (
     as_known,
@@ -87,6 +88,7 @@ def window_call(context: ExpressionContext, node: exp.Window) -> Expression:
         assert isinstance(whole, exp.Anonymous | exp.WithinGroup)
         return _aggregate(inner, whole, tests, window, site)
     if tests or name not in WINDOW_FUNCTIONS:
+        check_accepted(name, site)
         message = f"`{name}` cannot be used with a window like this."
         known = ", ".join(sorted(WINDOW_FUNCTIONS))
         raise session.error("C1316", message, called, f"use an aggregate, or one of {known}")
