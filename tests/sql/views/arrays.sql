@@ -5,6 +5,10 @@
 -- duckdb: SELECT k, unnest([a, b, a]) AS x FROM t
 CREATE VIEW exploded AS SELECT k, explode(array(a, b, a)) AS x FROM t;
 
+-- beside all columns, one of which has its name, and which WHERE means
+-- duckdb: SELECT k, a, b, s, unnest([a, b]) AS z FROM t WHERE a > 0
+CREATE VIEW exploded_beside (k, a, b, s, z) AS SELECT *, explode(array(a, b)) AS a FROM t WHERE a > 0;
+
 -- with places
 -- duckdb: SELECT k, p, [a, b, 7][p + 1] AS x FROM t, (VALUES (0), (1), (2)) v (p)
 CREATE VIEW exploded_with_places AS SELECT k, p, x FROM t LATERAL VIEW posexplode(array(a, b, 7)) v AS p, x;

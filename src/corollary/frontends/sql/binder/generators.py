@@ -18,7 +18,7 @@ from corollary.frontends.sql.binder.session import BindingSession
 
 NUMBERS, EXPLODED = "•numbers", "•exploded"
 JSON_FIELDS = "json_tuple"
-_NUMBER, _GENERATED = "•n", "•generated"
+_NUMBER, GENERATED = "•n", "•generated"
 _GENERATORS = ("explode", "posexplode", "inline", "stack", JSON_FIELDS)
 
 
@@ -37,9 +37,9 @@ def outer_generated(call: exp.Anonymous, session: BindingSession) -> tuple[exp.S
     if not name_of(call).endswith("_outer"):
         return query, names
     one = exp.Subquery(this=exp.Select(expressions=[exp.alias_(exp.Literal.number(1), _name("•"))]))
-    alias = exp.TableAlias(this=_name(_GENERATED), columns=list(map(_name, names)))
+    alias = exp.TableAlias(this=_name(GENERATED), columns=list(map(_name, names)))
     select = exp.Select(
-        expressions=[exp.column(exp.Star(), table=_name(_GENERATED))],
+        expressions=[exp.column(exp.Star(), table=_name(GENERATED))],
         from_=exp.From(this=one),
         joins=[exp.Join(this=exp.Lateral(this=query, alias=alias), side="LEFT", on=exp.true())],
     )
@@ -141,14 +141,13 @@ def without_generators(node: exp.Select, session: BindingSession) -> exp.Select:
             continue
         names = item.expressions if isinstance(item, exp.Aliases) else []
         names = [item.args["alias"]] if isinstance(item, exp.Alias) else names
-        alias = exp.TableAlias(this=_name(_GENERATED), columns=[each.copy() for each in names])
+        alias = exp.TableAlias(this=_name(GENERATED), columns=[each.copy() for each in names])
         made = _join(found, call, alias, session)
         output += [
-            exp.alias_(exp.column(each, table=_GENERATED, quoted=True), _name(each))
-            for each in made
+            exp.alias_(exp.column(each, table=GENERATED, quoted=True), _name(each)) for each in made
         ]
         if not made:
-            output.append(exp.column(exp.Star(), table=_name(_GENERATED)))
+            output.append(exp.column(exp.Star(), table=_name(GENERATED)))
     found.set("expressions", output)
     return found
 

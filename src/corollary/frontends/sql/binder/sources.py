@@ -13,7 +13,12 @@ from corollary.frontends.sql.binder.context import name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.functions import function_call
 from corollary.frontends.sql.binder.functions.arguments import fitted
-from corollary.frontends.sql.binder.generators import NUMBERS, is_generator, outer_generated
+from corollary.frontends.sql.binder.generators import (
+    GENERATED,
+    NUMBERS,
+    is_generator,
+    outer_generated,
+)
 from corollary.frontends.sql.binder.names import near_names
 from corollary.frontends.sql.binder.pivots import without_pivots
 from corollary.frontends.sql.binder.scopes import CommonTable, Scope, ScopeColumn, source_scope
@@ -104,7 +109,9 @@ class SourceBinder:
             note = "write `LATERAL explode(sequence(a, b)) AS r(x)`, or a subquery"
             raise self.session.error("C1310", message, node.this, note)
         query.set("alias", node.args.get("alias"))
-        return self._bind_subquery(query, before)
+        source, scope = self._bind_subquery(query, before)
+        # The columns of a generator in the SELECT are columns of its output only.
+        return source, replace(scope, visible=()) if node.alias == GENERATED else scope
 
     def _bind_subquery(self, node: exp.Expr, around: Scope) -> tuple[tree.Source, Scope]:
         if isinstance(node, exp.Subquery):
