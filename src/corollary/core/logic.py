@@ -1,7 +1,7 @@
 """Terms, clauses as the user wrote them, and rules in normal form, which all later passes read."""
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -646,74 +646,3 @@ def range_of(condition: Condition) -> tuple[Variable, Functor] | None:
         if isinstance(other, Functor) and other.name == "range" and isinstance(one, Variable):
             return one, other
     return None
-
-
-Keys = Mapping[str, Collection[int]]
-"""The columns of the keys of relations, by number; without a key, all columns are one."""
-
-
-def has_single_derivations(rule: Rule, keys: Keys | None = None) -> bool:
-    """Whether a rule derives no tuple twice: its head determines all that it reads.
-
-    Variables that are not read are computed from those, uniquely unless `range` gives them several
-    values.
-    """
-    if rule.is_lenient:
-        return False
-    known = determined_variables(rule, variable_names(rule.head), keys or {})
-    several = (found[0].name for each in rule.conditions if (found := range_of(each)) is not None)
-    return known.issuperset(several) and all(
-        _is_determined(literal, known, (keys or {}).get(literal.relation))
-        for literal in rule.literals
-        if not literal.negated
-    )
-
-
-def determined_variables(rule: Rule, names: Iterable[str], keys: Keys) -> set[str]:
-    """Return the variables of a rule that have one value once some of them have."""
-    return closure(names, implications(rule, keys))
-
-
-Implication = tuple[frozenset[str], frozenset[str]]
-"""Variables, and others that have one value once these have."""
-
-
-def implications(rule: Rule, keys: Keys) -> list[Implication]:
-    """Return what the literals of a rule, by their keys, and its equations determine."""
-    literals = [each for each in rule.literals if not each.negated]
-    read = set[str]().union(*map(variable_names, literals))
-    found = []
-    for literal in literals:
-        key = keys.get(literal.relation)
-        slots = literal.slots if key is None else [literal.slots[column] for column in key]
-        if all(isinstance(slot, Constant | Variable) for slot in slots):
-            needed = frozenset(slot.name for slot in slots if isinstance(slot, Variable))
-            found.append((needed, frozenset(variable_names(literal) - needed)))
-    for each in rule.conditions:
-        if each.operator == "=" and not range_of(each):
-            for one, other in ((each.left, each.right), (each.right, each.left)):
-                # Equal values of two literals may still differ: 0.0 and -0.0.
-                if isinstance(one, Variable) and one.name not in read:
-                    needed = frozenset(variable.name for variable in variables_of(other))
-                    found.append((needed, frozenset((one.name,))))
-    return [(needed, gained) for needed, gained in found if gained]
-
-
-def closure(names: Iterable[str], implied: Sequence[Implication]) -> set[str]:
-    """Return variables, and all others that they determine."""
-    known, before = set(names), -1
-    while len(known) > before:
-        before = len(known)
-        for needed, gained in implied:
-            if needed <= known:
-                known |= gained
-    return known
-
-
-def _is_determined(literal: Literal, known: set[str], key: Collection[int] | None) -> bool:
-    """Whether some variables determine the tuple that a literal reads."""
-    slots = literal.slots if key is None else [literal.slots[column] for column in key]
-    return all(
-        isinstance(slot, Constant) or (isinstance(slot, Variable) and slot.name in known)
-        for slot in slots
-    )

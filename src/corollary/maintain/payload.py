@@ -22,6 +22,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from corollary.analysis import keys
 from corollary.analysis.monotonicity import is_ranked_by_value
 from corollary.analysis.strata import Stratum, strata
 from corollary.core import logic
@@ -112,7 +113,7 @@ def has_single_derivations(stratum: Stratum) -> bool:
         return False
     if stratum.has_choice:
         return False
-    return logic.has_single_derivations(stratum.rules[0], stratum.keys)
+    return keys.has_single_derivations(stratum.rules[0], stratum.keys)
 
 
 def payload_kind(stratum: Stratum, program: NormalProgram) -> Payload | None:

@@ -8,7 +8,8 @@ The body of an aggregate over its own stratum is stored: it changes group by gro
 
 from dataclasses import replace
 
-from corollary.core.logic import Aggregation, has_single_derivations
+from corollary.analysis.keys import has_single_derivations
+from corollary.core.logic import Aggregation
 from corollary.rewrite.translation_unit import TranslationUnit
 
 

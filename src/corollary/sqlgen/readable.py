@@ -11,6 +11,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
+from corollary.analysis.keys import has_single_derivations
 from corollary.core import logic
 from corollary.core.functors.catalog import FUNCTORS, read_time_format
 from corollary.core.functors.lambdas import is_lambda, is_parameter, parameters_of
@@ -29,7 +30,6 @@ from corollary.core.logic import (
     Wildcard,
     Windowing,
     fold_term,
-    has_single_derivations,
     head_arguments,
     range_of,
     variables_of,

@@ -35,6 +35,7 @@ witness, and v(8, a, 1) and v(8, a, 2) are added; s, if it is virtual, is not as
 
 from collections.abc import Sequence
 
+from corollary.analysis.keys import has_single_derivations
 from corollary.analysis.relevance import flip_signs
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import (
@@ -43,7 +44,6 @@ from corollary.core.logic import (
     Slot,
     Variable,
     Wildcard,
-    has_single_derivations,
     has_wildcard,
     head_arguments,
     variable_names,

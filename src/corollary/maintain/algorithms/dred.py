@@ -28,10 +28,10 @@ Example: reach left-linear, edges a→b, b→c, a→c; edge(b,c) removed:
 | removed | bc |
 """
 
+from corollary.analysis.keys import has_single_derivations as has_one_instance
 from corollary.analysis.keys import relation_keys
 from corollary.analysis.strata import Stratum
 from corollary.core.logic import Rule, head_arguments
-from corollary.core.logic import has_single_derivations as has_one_instance
 from corollary.core.pipeline import Reference
 from corollary.core.plans import Add, CancelOut, Extend, Loop, Remove, Role, Step, working_relation
 from corollary.core.states import State

@@ -44,9 +44,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from corollary.analysis.keys import has_single_derivations
 from corollary.analysis.strata import Stratum
 from corollary.core import plans
-from corollary.core.logic import NO_RULE, Rule, has_single_derivations
+from corollary.core.logic import NO_RULE, Rule
 from corollary.core.pipeline import Pipeline, Probe, Reference
 from corollary.core.states import State
 from corollary.data_class import dataclass
