@@ -32,7 +32,7 @@ _PARAMETERS = {
 _CHANNELS = {
     "input": (
         *("file", "stdin", "json", "jsonfile", "jsonlines", "parquet", "delta", "sqlite"),
-        *("stream", "postgresql", SPARK, *change_streams.CHANNELS),
+        *("stream", "postgresql", "iceberg", SPARK, *change_streams.CHANNELS),
     ),
     "output": (
         *("file", "stdout", "stdoutprintsize", "json", "jsonfile", "sqlite", SPARK),
@@ -49,7 +49,15 @@ _SQLITE_PARAMETERS = {
     "input": ("IO", "filename", "dbname", "name", "order", "new_columns", *_BOUNDS),
     "output": ("IO", "filename", "dbname", "name", REFRESH_PARAMETER),
 }
-_POSTGRESQL_PARAMETERS = ("IO", "connection", "table", "order", "new_columns", *_BOUNDS)
+_TABLE_PARAMETERS = {
+    "postgresql": ("IO", "connection", "table", "order", "new_columns", *_BOUNDS),
+    "iceberg": ("IO", "catalog", "table", "order", "new_columns", *_BOUNDS),
+}
+"""The parameters of inputs that are tables elsewhere."""
+_TABLE_EXAMPLES = {
+    "connection": "`connection=shop`, whose URL is in COROLLARY_CONNECTION_SHOP",
+    "catalog": "`catalog=lake`, as pyiceberg is configured for it",
+}
 _FLAGS = ("rfc4180", "headers", "compress", "intermediate")
 _CHOICES = {
     "format": ("csv", "jsonl", "parquet", "delta"),
@@ -80,11 +88,12 @@ def directives(resolved: ResolvedProgram) -> Iterator[Diagnostic]:
         known = _PARAMETERS.get(directive.name, _FILE_PARAMETERS)
         if channel == "sqlite":
             known = _SQLITE_PARAMETERS.get(directive.name, known)
-        if channel == "postgresql" and directive.name == "input":
-            known = _POSTGRESQL_PARAMETERS
-            if not directive.parameter("connection"):
-                example = "`connection=shop`, whose URL is in COROLLARY_CONNECTION_SHOP"
-                yield invalid_parameter(directive, "A connection is missing", example)
+        if channel in _TABLE_PARAMETERS and directive.name == "input":
+            known = _TABLE_PARAMETERS[channel]
+            needed = known[1]
+            if not directive.parameter(needed):
+                example = _TABLE_EXAMPLES[needed]
+                yield invalid_parameter(directive, f"A {needed} is missing", example)
         if channel in ("json", "jsonfile"):
             known = _JSON_PARAMETERS.get(directive.name, known)
         if is_replica(directive):

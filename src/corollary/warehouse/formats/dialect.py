@@ -41,7 +41,8 @@ With `IO=sqlite` the file is a database (`filename`, or `dbname` as older progra
 default `p.sqlite`), and `name` its table or view, by default that of the relation: see
 `formats.sqlite_tables`.
 
-With `IO=postgresql` it is the `table` of a `connection`, by default that of the relation's name.
+With `IO=postgresql` it is the `table` of a `connection`, with `IO=iceberg` that of a `catalog`; by
+default of the relation's name.
 
 With `IO=spark` Spark reads the file; `core.through_spark` has the parameters.
 """
@@ -67,6 +68,7 @@ STREAM_PARAMETERS = ("op", "max_files")
 STREAM = "stream"
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
+ICEBERG = "iceberg"
 JSON = "json"
 JSON_FILE = "jsonfile"
 FORMAT_BY_IO = {
@@ -75,6 +77,7 @@ FORMAT_BY_IO = {
     "delta": "delta",
     SQLITE: SQLITE,
     POSTGRESQL: POSTGRESQL,
+    ICEBERG: ICEBERG,
     JSON: JSON,
     JSON_FILE: JSON,
 }
@@ -280,9 +283,10 @@ def file_name_of(directive: Directive) -> str:
         if channel == KAFKA:
             return f"{KAFKA} {directive.parameter('topic')}"
         return PUSH if channel == PUSH else directive.parameter("filename", directive.relation)
-    if channel_of(directive) == POSTGRESQL:
+    if (channel := channel_of(directive)) in (POSTGRESQL, ICEBERG):
         table = directive.parameter("table", directive.relation)
-        return f"{POSTGRESQL} {directive.parameter('connection')} {table}"
+        where = directive.parameter("catalog" if channel == ICEBERG else "connection")
+        return f"{channel} {where} {table}"
     if is_sqlite(directive):
         named = directive.parameter("name", directive.relation)
         default = directive.parameter("dbname", f"{named}.sqlite")

@@ -10,6 +10,7 @@
 | `format="delta"`, or a folder with `_delta_log` | a Delta table                                 |
 | `IO=sqlite`                                     | a table or view of an SQLite database         |
 | `IO=postgresql`                                 | a table or view of PostgreSQL                 |
+| `IO=iceberg`                                    | a table of Iceberg                            |
 | `IO=spark`                                      | whatever Spark reads                          |
 | `IO=kafka`, `IO=events`, `IO=push`              | change events, `analysis.change_streams`      |
 """
@@ -142,6 +143,10 @@ class SourceFactory:
             from corollary.warehouse.sources.postgresql_source import PostgresqlSource
 
             return PostgresqlSource(spec)
+        if dialect.channel_of(directive) == dialect.ICEBERG:
+            from corollary.warehouse.sources.iceberg_source import IcebergSource
+
+            return IcebergSource(spec)
         path = place.resolve(name)
         if dialect.is_sqlite(directive):
             from corollary.warehouse.sources.sqlite_source import SqliteSource

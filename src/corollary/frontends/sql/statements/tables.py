@@ -33,6 +33,7 @@ _OPTIONS = {
 _CHANNELS = {
     **change_streams.PARAMETERS,
     "postgresql": ("connection", "table", "order", "new_columns", "max_bad", "max_deletes"),
+    "iceberg": ("catalog", "table", "order", "new_columns", "max_bad", "max_deletes"),
 }
 """The options of what is no file, by the value of `IO`."""
 
