@@ -102,6 +102,17 @@ def test_relations_that_take_no_events(client: AsgiClient) -> None:
     assert "C1739" in refused.text
 
 
+def test_other_keys_do_not_lose_what_was_pushed(client: AsgiClient, tmp_path: Path) -> None:
+    push(client, {"id": 1, "v": "a", "ts": 5})
+    (tmp_path / "p.dl").write_text(PROGRAM.replace('"ts"', '"at"'))
+    with (
+        corollary.open(tmp_path / "w", engine="local") as db,
+        pytest.raises(InputError, match="C1745"),
+    ):
+        db.run(tmp_path / "p.dl")
+    assert rows(client) == [[1, "a"]]
+
+
 def test_a_run_leaves_what_was_pushed(client: AsgiClient, tmp_path: Path) -> None:
     push(client, {"id": 1, "v": "a", "ts": 5})
     with corollary.open(tmp_path / "w", engine="local") as db:

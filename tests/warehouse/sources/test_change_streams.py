@@ -144,6 +144,19 @@ def test_events_without_a_key_only_add_rows(tmp_path: Path) -> None:
     assert stream.rows("q") == [("1.jsonl",), ("2.jsonl",), *[("a",)] * 4]
 
 
+def test_another_sequence_reads_all_again(tmp_path: Path) -> None:
+    """Nothing of the former one counts any more."""
+    stream = Stream(tmp_path, TYPE_1, 'except_columns="op, tt"')
+    stream.add("1.jsonl", [{"id": 1, "v": "a", "ts": 9}, {"id": 2, "v": "b", "ts": 1, "tt": 1}])
+    stream.run()
+    text = stream.program.read_text().replace('"ts"', '"tt"')
+    stream.program.write_text(text)
+    stream.add("1.jsonl", [{"id": 2, "v": "c", "ts": 0, "tt": 2}])
+    stream.run()
+    assert stream.rows() == [(2, "c", None)]
+    assert stream.quarantined() == [("in/1.jsonl", 1, "C1732")]
+
+
 def test_several_fields_are_one_sequence(tmp_path: Path) -> None:
     """The position in a log counts after the number of the log; numbers by their value."""
     text = TYPE_1.replace('"ts"', '"log.file, log.pos"').replace("n: number?", "n: number?")

@@ -478,7 +478,7 @@ class _SourceReader:
                     key,
                     source.directive,
                     has_copies=has_copies,
-                    is_stream=change.events is not None,
+                    is_stream=change.events is not None and not change.events.is_first,
                 )
             )
             positions[source.name] = relation.name, change.position

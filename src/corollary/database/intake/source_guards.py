@@ -14,7 +14,7 @@ one source to another.
 
 A batch of a stream is judged by itself, as a share of it if it has at least 1,000 records: one
 malformed record among few is no reason to stop. Its files are read once: none can have lost rows.
-Change events say row by row what is deleted, and may delete all.
+Change events say row by row what is deleted, and may delete all, but where they are all read again.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,8 @@ columns. It changes in the commit of what the events have changed: each event co
 import json
 from dataclasses import replace
 
-from corollary.analysis.change_streams import ChangeStream
+from corollary.analysis.change_streams import PUSH, ChangeStream
+from corollary.errors import InputError
 from corollary.warehouse.files.durable_files import checksum_of
 from corollary.warehouse.sources.events.decoding import EventDecoder
 from corollary.warehouse.sources.events.messages import Carrier, EventFieldReader
@@ -48,8 +49,15 @@ class EventSource(InputSource):
     def _change(
         self, before: Position | None, earlier: EarlierRows, collector: RunCollector
     ) -> SourceChange:
-        del earlier  # what counts of them is looked up by the keys of events
         spec, stream, known = self._spec, self._stream, before or {}
+        if before is None and len(earlier) and spec.directive.parameter("IO") == PUSH:
+            raise InputError.of(
+                "C1745",
+                f"`{spec.relation.name}` has rows of events that were pushed with other keys, or "
+                "another sequence or type, and they cannot be read again.",
+                spec.directive.span,
+                "bring the former `.input` back, or let a new relation take events like these",
+            )
         delivery = self._carrier.read(known.get(CARRIED), stream.most)
         decoder = EventDecoder(
             stream,
