@@ -5,6 +5,7 @@ All rows are read by COPY in one snapshot, and compared with those that were rea
 greatest one so far: what is deleted there is not noticed then.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
