@@ -62,7 +62,8 @@ def command(
     """Keep a warehouse up to date with a program and its sources, continuously.
 
     First the program is run as `corollary run --warehouse` does. Then its sources are looked at
-    every few seconds, and a change in them is maintained, committed and published at once. An
+    every few seconds, and a change in them is maintained, committed and published at once; so are
+    change events of files and Kafka (IO=events, IO=kafka), which need no Spark. An
     `.input` with IO=stream names a folder into which files come: Spark Structured Streaming finds
     them, and each batch of them is one transaction, made exactly once. With op="…" a column of
     them says what a row does, `insert` or `delete`.
