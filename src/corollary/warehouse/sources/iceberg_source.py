@@ -34,7 +34,7 @@ class IcebergSource(InputSource):
         if before is None:
             return False
         with self._table() as table:
-            return _position(table) == before["snapshot"]
+            return bool(_position(table) == before["snapshot"])
 
     def _change(
         self, before: Position | None, earlier: EarlierRows, collector: RunCollector
