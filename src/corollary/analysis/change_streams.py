@@ -43,7 +43,15 @@ _WORDS = (
 )
 PARAMETERS = {
     KAFKA: (
-        *(*_WORDS, "max_events", "servers", "topic", "properties", "starting_offsets"),
+        *(
+            *_WORDS,
+            "max_events",
+            "connection",
+            "servers",
+            "topic",
+            "properties",
+            "starting_offsets",
+        ),
         "fail_on_data_loss",
     ),
     EVENTS: (*_WORDS, "max_events", "filename"),
@@ -208,8 +216,11 @@ def parameter_faults(
                 yield f"`{name}` names `{each}`, which is no column", f"some of {_listed(columns)}"
     if given.get("IO") == KAFKA and "topic" not in given:
         yield "A topic is missing", '`topic="…"`'
-    if given.get("IO") == KAFKA and not {"servers", "properties"} & given.keys():
-        yield "It is not said where the brokers are", '`servers="host:9092"`, or `properties="…"`'
+    if given.get("IO") == KAFKA and not {"connection", "servers", "properties"} & given.keys():
+        yield (
+            "It is not said where the brokers are",
+            '`connection=events`, `servers="host:9092"`, or `properties="…"`',
+        )
     has_history = given.get("stored_as_scd_type") == "2"
     keys = list_names(given.get("keys", "")) or tuple(each for each in key if each != START_AT)
     if has_history and not keys:

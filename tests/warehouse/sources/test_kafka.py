@@ -149,6 +149,15 @@ def test_settings_may_be_in_a_file(topic: Topic) -> None:
     assert topic.rows() == [(1, "a")]
 
 
+def test_connections_are_in_the_environment(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COROLLARY_CONNECTION_EVENTS", f"kafka://{topic.broker.servers}")
+    text = PROGRAM.format(servers="x", topic=topic.name, more="connection=events")
+    (topic.place / "p.dl").write_text(text.replace('servers="x", ', ""))
+    topic.send(row(1, "a"))
+    topic.run()
+    assert topic.rows() == [(1, "a")]
+
+
 def test_a_process_that_dies_around_the_commit_has_read_all_or_nothing(topic: Topic) -> None:
     """A repeated delete and insert would show whether a message counts twice."""
     topic.send(row(9, "gone"), (9, None))

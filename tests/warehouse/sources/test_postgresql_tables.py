@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import corollary
-from corollary.errors import InputError
+from corollary.errors import CorollaryError
 from support.postgresql_server import Server
 
 pytestmark = pytest.mark.integration
@@ -105,7 +105,7 @@ def test_rows_that_do_not_fit_are_set_aside(
     ("change", "code"),
     [
         (("public.things", "public.nothing"), "C1740"),
-        (("connection=shop", "connection=nowhere"), "C1742"),
+        (("connection=shop", "connection=nowhere"), "C0978"),
         (("v: symbol?", "w: symbol?"), "C0950"),
         (("connection=shop, ", ""), "C0206"),
     ],
@@ -113,7 +113,7 @@ def test_rows_that_do_not_fit_are_set_aside(
 def test_what_cannot_be_read(
     table: Any, db: corollary.Database, tmp_path: Path, change: tuple[str, str], code: str
 ) -> None:
-    with pytest.raises(InputError, match=code):
+    with pytest.raises(CorollaryError, match=code):
         run(db, tmp_path, PROGRAM.replace(*change))
 
 

@@ -26,10 +26,10 @@ from corollary.analysis.replicas import ReplicaSpec
 from corollary.core.arrow import sort_rows
 from corollary.core.program import Relation
 from corollary.errors import WarehouseError
+from corollary.warehouse.connections import kafka_settings
 from corollary.warehouse.copies import change_data
 from corollary.warehouse.files.durable_files import DELETE, INSERT, POSTIMAGE, PREIMAGE
 from corollary.warehouse.formats.json_documents import JsonForm, row_texts
-from corollary.warehouse.publishing.connections import kafka_settings
 from corollary.warehouse.publishing.replica import (
     ReplicaPosition,
     foreign_replica,

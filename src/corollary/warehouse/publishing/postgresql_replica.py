@@ -34,8 +34,8 @@ from corollary.core.arrow import single_array
 from corollary.core.program import Relation
 from corollary.core.types import Type
 from corollary.errors import WarehouseError
+from corollary.warehouse.connections import connection_url
 from corollary.warehouse.formats.json_documents import JsonForm, value_texts
-from corollary.warehouse.publishing.connections import connection_url
 from corollary.warehouse.publishing.delta_schema import published_rows, published_schema
 from corollary.warehouse.publishing.replica import (
     ReplicaPosition,

@@ -5,7 +5,6 @@ All rows are read by COPY in one snapshot, and compared with those that were rea
 greatest one so far: what is deleted there is not noticed then.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -18,7 +17,7 @@ from pyarrow import csv
 from corollary.core.arrow_buffers import bool_array
 from corollary.core.types import Type
 from corollary.errors import InputError
-from corollary.source import Span
+from corollary.warehouse.connections import connection_url
 from corollary.warehouse.formats.typed_values import Failures, from_texts
 from corollary.warehouse.sources.parquet_file import convert_records
 from corollary.warehouse.sources.schema_drift import ExpectedColumns, FileRecords, missing_column
@@ -28,11 +27,6 @@ from corollary.warehouse.sources.source_spec import InputSource, RunCollector, S
 if TYPE_CHECKING:
     from psycopg import Connection, sql
 
-CONNECTION_PREFIX = "COROLLARY_CONNECTION_"
-"""The variable with the URL of a connection is this and its name in capitals.
-
-So no program holds an address or a secret, and nobody who may change one chooses where it leads.
-"""
 CONNECT_SECONDS = 10
 _TIME = 'YYYY-MM-DD"T"HH24:MI:SS.US'
 
@@ -106,9 +100,10 @@ class PostgresqlSource(InputSource):
 
         Raises:
             InputError: `C1740`, the server does not answer, or refuses the query.
+            WarehouseError: `C0978`, there is no such connection.
         """
         span, name = self._spec.directive.span, self._spec.directive.parameter("connection")
-        url = _connection_url(name, span)
+        url = connection_url(name)
         try:
             import psycopg
         except ImportError:
@@ -189,21 +184,3 @@ def _converted(column: pa.ChunkedArray, type_: Type) -> tuple[pa.ChunkedArray, F
     if not type_.nullable:
         failed |= dict.fromkeys(np.flatnonzero(~present).tolist(), "a value is missing")
     return taken, failed
-
-
-def _connection_url(name: str, span: Span | None) -> str:
-    """Return the URL of a connection.
-
-    Raises:
-        InputError: `C1742`, it is not there.
-    """
-    variable = CONNECTION_PREFIX + name.upper()
-    url = os.environ.get(variable)
-    if not url:
-        raise InputError.of(
-            "C1742",
-            f"There is no connection `{name}`: the variable `{variable}` is not set.",
-            span,
-            f"set it to a URL, such as `{variable}=postgresql://user@host/name`",
-        )
-    return url

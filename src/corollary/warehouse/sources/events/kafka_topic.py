@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from corollary.errors import InputError
+from corollary.warehouse.connections import kafka_settings
 from corollary.warehouse.files.input_files import file_error
 from corollary.warehouse.sources.events.messages import NO_MESSAGES, Delivery, message_table
 from corollary.warehouse.sources.source import Position
@@ -204,6 +205,8 @@ class KafkaTopic:
             lines = [line.strip() for line in text.splitlines()]
             pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
             found |= {name.strip(): value.strip() for name, _, value in pairs}
+        if name := directive.parameter("connection"):
+            found |= kafka_settings(name)
         if servers := directive.parameter("servers"):
             found["bootstrap.servers"] = servers
         return {
