@@ -206,7 +206,10 @@ def _encoded_texts(array: pa.Array) -> EncodedColumn:
         stored = np.frombuffer(offsets, kind, len(array) + array.offset + 1)
         ends = stored[array.offset :].astype(np.int64)
     values = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    return EncodedColumn(values, ends[1:] - ends[:-1], ends[:-1], _nulls(array))
+    lengths, is_null = ends[1:] - ends[:-1], _nulls(array)
+    if is_null is not None:
+        lengths[is_null] = 0  # Arrow may keep a text where it says that there is none
+    return EncodedColumn(values, lengths, ends[:-1], is_null)
 
 
 def _nulls(array: pa.Array) -> npt.NDArray[np.bool_] | None:

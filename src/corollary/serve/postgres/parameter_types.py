@@ -5,7 +5,19 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from corollary.core.types import BINARY, BOOL, DATE, FLOAT, FLOAT32, NUMBER, SYMBOL, TIMESTAMP, Type
+from corollary.core.types import (
+    BINARY,
+    BOOL,
+    DATE,
+    DURATION,
+    FLOAT,
+    FLOAT32,
+    NUMBER,
+    SYMBOL,
+    TIME_OF_DAY,
+    TIMESTAMP,
+    Type,
+)
 from corollary.errors import InputError
 from corollary.frontends.sql.statements.unknown_types import NUMERIC, type_statement
 from corollary.serve.handlers.failures import service_error
@@ -31,6 +43,10 @@ _CAST_TYPES = {
     exp.DataType.Type.TIMESTAMP: wire.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPNTZ: wire.TIMESTAMP,
     exp.DataType.Type.TIMESTAMPTZ: wire.TIMESTAMPTZ,
+    exp.DataType.Type.TIME: wire.TIME,
+    exp.DataType.Type.UUID: wire.UUID,
+    exp.DataType.Type.JSON: wire.JSON,
+    exp.DataType.Type.JSONB: wire.JSONB,
 }
 """What `$1::type` declares."""
 _BOUND_TYPES: dict[str, Type] = {
@@ -42,6 +58,8 @@ _BOUND_TYPES: dict[str, Type] = {
     "bytea": BINARY,
     "date": DATE,
     "numeric": NUMERIC,
+    "time": TIME_OF_DAY,
+    "interval": DURATION,
 }
 """The types of parameters that are declared, for the binder; others are texts."""
 

@@ -2,8 +2,9 @@
 
 import re
 import struct
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,14 +14,17 @@ from corollary.serve.postgres.encoding import NUMERIC_BASE, NUMERIC_DIGITS, NUME
 from corollary.serve.postgres.messages import BINARY_FORMAT, FieldReader, decode_text, format_of
 from corollary.serve.postgres.problems import PgError, not_supported
 
-Scalar = bool | int | float | Decimal | str | bytes | date | datetime
+Scalar = bool | int | float | Decimal | str | bytes | date | datetime | time | timedelta
 ParameterValue = Scalar | list[Scalar | None] | None
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _TEXTS = frozenset(
     {
         each.oid
-        for each in (wire.TEXT, wire.VARCHAR, wire.BPCHAR, wire.NAME, wire.CHAR, wire.UNKNOWN)
+        for each in (
+            *(wire.TEXT, wire.VARCHAR, wire.BPCHAR, wire.NAME, wire.CHAR, wire.UNKNOWN),
+            wire.JSON,
+        )
     }
 )
 TRUE_TEXTS = frozenset({"t", "true", "y", "yes", "on", "1"})
@@ -119,6 +123,49 @@ def _moment(text: str) -> datetime:
     return iso_moment(completed)
 
 
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+_AMOUNT = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+_AMOUNTS = {"day": 86_400, "hour": 3_600, "min": 60, "minute": 60, "sec": 1, "second": 1}
+
+
+def _duration(text: str) -> timedelta:
+    """Return an interval of days and less.
+
+    >>> _duration("1 day -02:00:00"), _duration("0 years 0 mons 0 days 3 hours 0 mins 1.5 secs")
+    (datetime.timedelta(seconds=79200), datetime.timedelta(seconds=10801, microseconds=500000))
+    """
+    found = timedelta()
+    for amount, unit in _AMOUNT.findall(_CLOCK.sub("", text.lower())):
+        if float(amount):
+            found += timedelta(seconds=float(amount) * _duration_unit(unit.removesuffix("s")))
+    for sign, hours, minutes, seconds in _CLOCK.findall(text):
+        clock = timedelta(hours=int(hours), minutes=int(minutes), seconds=float(seconds or 0))
+        found += -clock if sign == "-" else clock
+    return found
+
+
+def _duration_unit(unit: str) -> int:
+    if unit not in _AMOUNTS:
+        raise not_supported("Intervals of months are not supported as parameters.")
+    return _AMOUNTS[unit]
+
+
+def _duration_of_binary(data: bytes) -> timedelta:
+    microseconds, days, months = struct.unpack("!qii", data)
+    if months:
+        raise not_supported("Intervals of months are not supported as parameters.")
+    return timedelta(days=days, microseconds=microseconds)
+
+
+def _time_of_text(text: str) -> time:
+    """Return a time of a day; its zone does not count."""
+    return time.fromisoformat(text).replace(tzinfo=None)
+
+
+def _time_of_binary(data: bytes) -> time:
+    return (_EPOCH + timedelta(microseconds=_unpack("!q")(data))).time()
+
+
 def _numeric_of_binary(data: bytes) -> Decimal:
     """Return a numeric; see `encoding._encode_numerics`."""
     count, weight, sign, scale = struct.unpack_from("!HhHH", data)
@@ -145,6 +192,13 @@ _READERS: Mapping[int, tuple[Callable[[str], Scalar], Callable[[bytes], Scalar]]
         lambda data: _EPOCH.date() + timedelta(days=_unpack("!i")(data)),
     ),
     wire.BYTEA.oid: (_bytes, bytes),
+    wire.TIME.oid: (_time_of_text, _time_of_binary),
+    wire.INTERVAL.oid: (_duration, _duration_of_binary),
+    wire.UUID.oid: (
+        lambda text: str(uuid.UUID(text)),
+        lambda data: str(uuid.UUID(bytes=bytes(data))),
+    ),
+    wire.JSONB.oid: (str, lambda data: decode_text(data[1:])),
 }
 """How values are read from text, and from binary; all others are texts."""
 

@@ -195,8 +195,8 @@ def change_setting(settings: SessionSettings, statement: SetStatement) -> Statem
         assert value is not None
         if statement.is_local:
             settings.set_modes(value)
-        elif "READ ONLY" in value or "READ WRITE" in value:
-            settings.set("default_transaction_read_only", "on" if "READ ONLY" in value else "off")
+        else:
+            settings.set_default_modes(value)
     elif value is None:
         settings.reset(name)
         return StatementResult("RESET")

@@ -150,19 +150,15 @@ class SessionSettings:
         self.set_modes(modes)
 
     def set_modes(self, modes: str) -> None:
-        """Change the modes of the transaction.
+        """Change the modes of the transaction."""
+        self._values |= _modes(modes)
 
-        Raises:
-            PgError: an isolation level is not known.
-        """
-        spelled = " ".join(modes.split())
-        for level in ("SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED"):
-            if level in spelled:
-                self._values["transaction_isolation"] = level.lower()
-        if "READ ONLY" in spelled:
-            self._values["transaction_read_only"] = "on"
-        elif "READ WRITE" in spelled:
-            self._values["transaction_read_only"] = "off"
+    def set_default_modes(self, modes: str) -> None:
+        """Change the modes of the transactions to come."""
+        for name, value in _modes(modes).items():
+            self._values[f"default_{name}"] = value
+            if self._before is None:
+                self._values[name] = value
 
     @property
     def has_snapshot(self) -> bool:
@@ -181,6 +177,21 @@ class SessionSettings:
         for name in ("transaction_isolation", "transaction_read_only"):
             self._values[name] = self._values[f"default_{name}"]
         self._local = {}
+
+
+def _modes(text: str) -> dict[str, str]:
+    """Return the settings that the modes of a transaction are.
+
+    >>> _modes("ISOLATION LEVEL REPEATABLE  READ, READ ONLY")
+    {'transaction_isolation': 'repeatable read', 'transaction_read_only': 'on'}
+    """
+    spelled, found = " ".join(text.split()), {}
+    for level in ("SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED", "READ UNCOMMITTED"):
+        if level in spelled:
+            found["transaction_isolation"] = level.lower()
+    if "READ ONLY" in spelled or "READ WRITE" in spelled:
+        found["transaction_read_only"] = "on" if "READ ONLY" in spelled else "off"
+    return found
 
 
 def _checked(name: str, value: str) -> str:

@@ -6,7 +6,7 @@ The text is parsed by sqlglot, changed as a tree, and written in Spark's dialect
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -116,7 +116,7 @@ class TranslatedShape:
         return TranslatedStatement(self.sql, used)
 
 
-_PLAIN = (int, str, float, bool, type(None), date, datetime)
+_PLAIN = (int, str, float, bool, type(None), bytes, date, datetime, time, timedelta)
 """The types of values that are parameters, whichever value they have."""
 
 
@@ -131,8 +131,12 @@ def _plain_value(value: ParameterValue) -> Any:
     match value:
         case datetime():
             return _moment_text(value)
-        case date():
+        case date() | time():
             return value.isoformat()
+        case timedelta():
+            return f"{value.days} {timedelta(0, value.seconds, value.microseconds)}"
+        case bytes():
+            return value.hex()
         case _:
             return value
 
@@ -268,9 +272,12 @@ def with_values(
             return _decimal(value)
         used[name] = _plain_value(value)
         placeholder = exp.Placeholder(this=name)
-        if isinstance(value, datetime):
-            return exp.cast(placeholder, exp.DataType.Type.TIMESTAMPTZ)
-        return exp.cast(placeholder, "date") if isinstance(value, date) else placeholder
+        if isinstance(value, bytes):
+            return exp.Unhex(this=placeholder)
+        for kind, type_ in _CAST_TYPES.items():
+            if isinstance(value, kind):
+                return exp.cast(placeholder, type_)
+        return placeholder
 
     def replaced(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.In) and len(node.expressions) == 1:
@@ -338,7 +345,18 @@ def _decimal(value: Decimal) -> exp.Expr:
     return exp.Neg(this=literal) if value.is_signed() else literal
 
 
+_CAST_TYPES: Mapping[type, exp.DataType] = {
+    datetime: exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ),
+    date: exp.DataType(this=exp.DataType.Type.DATE),
+    time: exp.DataType(this=exp.DataType.Type.TIME),
+    timedelta: exp.DataType.build("INTERVAL DAY TO SECOND", dialect=SPARK),
+}
+"""What the texts are cast to that stand for values which JSON does not have."""
 _TYPES = {
+    **dict.fromkeys(
+        (exp.DataType.Type.UUID, exp.DataType.Type.JSON, exp.DataType.Type.JSONB),
+        exp.DataType.Type.TEXT,
+    ),
     exp.DataType.Type.TIMESTAMP: exp.DataType.Type.TIMESTAMPTZ,
     exp.DataType.Type.TIMESTAMPNTZ: exp.DataType.Type.TIMESTAMPTZ,
     exp.DataType.Type.VARCHAR: exp.DataType.Type.TEXT,

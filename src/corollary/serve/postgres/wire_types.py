@@ -64,10 +64,13 @@ TIMESTAMPTZ = WireType(1184, "timestamptz", "timestamp with time zone", 8, 1185,
 INTERVAL = WireType(1186, "interval", "interval", 16, 1187, "T")
 NUMERIC = WireType(1700, "numeric", "numeric", -1, 1231, "N")
 REGCLASS = WireType(2205, "regclass", "regclass", 4, 2210, "N")
+UUID = WireType(2950, "uuid", "uuid", 16, 2951)
+JSONB = WireType(3802, "jsonb", "jsonb", -1, 3807)
 
 SCALAR_TYPES = (
     *(BOOL, BYTEA, CHAR, NAME, INT8, INT2, INT4, REGPROC, TEXT, OID, FLOAT4, FLOAT8, UNKNOWN),
     *(JSON, BPCHAR, VARCHAR, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, NUMERIC, REGCLASS),
+    *(UUID, JSONB),
 )
 BY_OID = {each.oid: each for each in SCALAR_TYPES}
 BY_NAME = {each.name: each for each in SCALAR_TYPES}

@@ -223,6 +223,11 @@ class ExpressionBinder(ExpressionContext):
         if sign == "/" and unknown is not None and _are_integers(one, two):
             unknown.divisions.add((offsets_of(right) or (-1,))[0])
             sign = "DIV"
+        if sign == "-" and unknown is not None and one.type.is_date and two.type.is_date:
+            unknown.divisions.add((offsets_of(right) or (-1,))[0])
+            return self.bind(
+                exp.Anonymous(this="DATEDIFF", expressions=[left.copy(), right.copy()])
+            )
         return combine(sign, one, two, site)
 
     def _visit_neg(self, node: exp.Neg) -> Expression:

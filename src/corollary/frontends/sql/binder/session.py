@@ -82,12 +82,13 @@ class UnknownTypes:
     """What binding by PostgreSQL's rules finds out about the types of a statement.
 
     Texts and parameters are of the type `unknown` until something around them says more, and an
-    integer that is divided by an integer gives an integer.
+    integer that is divided by an integer gives an integer, as does a date minus a date.
 
     Attributes:
         parameters: the types of parameters by name; those that are declared are there before.
         texts: the types of texts, by the offsets where they begin.
-        divisions: the offsets where integers begin that integers are divided by.
+        divisions: the offsets where integers begin that integers are divided by, and dates that
+            are taken from dates.
     """
 
     parameters: dict[str, Type]

@@ -1,8 +1,8 @@
 """Statements of clients of PostgreSQL, typed by its rules.
 
 PostgreSQL gives a text or parameter without a type that of what it is compared with or written to,
-and divides integers without a rest. Corollary's SQL does neither by itself: the binder finds out
-where, and casts and `DIV` say so.
+divides integers without a rest, and counts the days between dates. Corollary's SQL does none of it
+by itself: the binder finds out where, and casts, `DIV` and `DATEDIFF` say so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -142,10 +142,12 @@ def _with_types(tree: exp.Expr, unknown: UnknownTypes) -> exp.Expr:
     cast_type = cache(spark_type)
 
     def typed(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Div):
+        if isinstance(node, exp.Div | exp.Sub):
             begin = parse.offsets_of(node.expression)
             if begin is not None and begin[0] in unknown.divisions:
-                return exp.IntDiv(this=node.this, expression=node.expression)
+                if isinstance(node, exp.Div):
+                    return exp.IntDiv(this=node.this, expression=node.expression)
+                return exp.Anonymous(this="DATEDIFF", expressions=[node.this, node.expression])
         elif isinstance(node, exp.Literal) and node.is_string:
             type_ = unknown.texts.get(node.meta.get(parse.FIRST, -1))
             if type_ is not None and not type_.is_symbol and not isinstance(node.parent, exp.Cast):

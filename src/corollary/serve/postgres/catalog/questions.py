@@ -6,7 +6,7 @@ are those that `functions` lists, so that a query reaches nothing but the catalo
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import cast
 
@@ -216,6 +216,13 @@ def _literal(value: ParameterValue) -> exp.Expr:
             return exp.cast(_text(value.isoformat()), exp.DataType.Type.TIMESTAMPTZ)
         case date():
             return exp.cast(_text(value.isoformat()), exp.DataType.Type.DATE)
+        case time():
+            return exp.cast(_text(value.isoformat()), exp.DataType.Type.TIME)
+        case timedelta():
+            seconds = exp.Literal.number(
+                format(Decimal(value // timedelta(microseconds=1)) / 10**6)
+            )
+            return exp.Anonymous(this="to_seconds", expressions=[seconds])
         case str():
             return _text(value)
         case bytes():

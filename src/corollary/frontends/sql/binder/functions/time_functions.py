@@ -150,8 +150,19 @@ PARTS = {
 """The parts that `extract` knows, and the functions that give them."""
 
 
+def _epoch(value: Expression, site: Site) -> Expression:
+    """`extract(EPOCH FROM t)`, as PostgreSQL has it: the seconds since 1970, or of an interval."""
+    if value.type.is_date or value.type.is_symbol:
+        value = fitted(value, MOMENT, site)
+    number = call("to_decimal", (amount_of(value), integer(0)), decimal(19, 0), site.span)
+    size = ConstantValue(Decimal("1000000.0"), decimal(8, 1))
+    return call("divide", (number, size, integer(6)), decimal(19, 6), site.span)
+
+
 def date_part(part: str, value: Expression, site: Site) -> Expression:
     """Return `extract(part FROM value)`."""
+    if part.upper() == "EPOCH" and not value.type.is_months:
+        return _epoch(value, site)
     name = PARTS.get(part.upper())
     is_clock = value.type.is_time_of_day
     if is_clock:
