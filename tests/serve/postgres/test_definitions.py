@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import psycopg
@@ -137,6 +138,34 @@ def test_a_table_is_emptied_and_filled_in_a_transaction(server: Endpoint) -> Non
         assert _rows(connection, "SELECT * FROM t, u") == [(2, 3)]
         connection.execute("DROP TABLE t, u")
         connection.commit()
+
+
+def test_times_and_days_mean_what_they_mean_in_postgresql(
+    connection: psycopg.Connection[Any],
+) -> None:
+    connection.execute("CREATE TABLE t (d date, e date, at timestamptz, c time)")
+    connection.execute(
+        "INSERT INTO t VALUES ('2024-03-01', '2024-02-28', '2024-03-01 00:00:10.5+00', %s), "
+        "(NULL, NULL, NULL, NULL)",
+        (time(10, 11),),
+    )
+    connection.execute("CREATE VIEW v AS SELECT d - e AS n, extract(epoch FROM at) AS s FROM t")
+    assert _rows(connection, "SELECT n, s::text FROM v WHERE n > 0") == [(2, "1709251210.500000")]
+    text = "SELECT sum(d - date '2024-01-01'), extract(epoch FROM max(d)) FROM t WHERE d - e = 2"
+    assert _rows(connection, text) == [(60, 1709251200)]
+    found = _rows(
+        connection, "SELECT at - %s AS x FROM t ORDER BY x", datetime(2024, 3, 1, tzinfo=UTC)
+    )
+    assert found == [(timedelta(seconds=10, microseconds=500_000),), (None,)]
+    text = "SELECT c, extract(epoch FROM at - timestamptz '2024-03-01')::float8 FROM t WHERE c > %s"
+    assert _rows(connection, text, time(10, 0)) == [(time(10, 11), 10.5)]
+
+
+def test_the_isolation_of_a_session_holds(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    with connection.transaction():
+        assert _rows(connection, "SHOW transaction_isolation") == [("repeatable read",)]
+    connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
 def test_definitions_of_a_transaction_are_made_together(server: Endpoint) -> None:

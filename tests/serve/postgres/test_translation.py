@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import time, timedelta
 
 import pytest
 from sqlglot import exp
@@ -156,3 +158,17 @@ def test_names_of_names_end() -> None:
     """Each name stands for two of the one before, and the last one for a billion."""
     names = ", ".join(f"a{at} + a{at} AS a{at + 1}" for at in range(30))
     assert count_calls(lambda: translate(f"SELECT n AS a0, {names} FROM sample")) < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("value", "sql", "text"),
+    [
+        (b"\0\xff", "SELECT UNHEX(:p1)", "00ff"),
+        (time(10, 11, 12), "SELECT CAST(:p1 AS TIME)", "10:11:12"),
+        (timedelta(-1, 3), "SELECT CAST(:p1 AS INTERVAL DAY TO SECOND)", "-1 0:00:03"),
+    ],
+)
+def test_values_travel_between_processes(value: ParameterValue, sql: str, text: str) -> None:
+    found = with_values(exp.select(exp.Placeholder(this="p1")), [value])
+    assert found.sql == sql
+    assert json.loads(json.dumps(found.parameters)) == {"p1": text}

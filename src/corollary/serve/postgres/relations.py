@@ -104,4 +104,7 @@ class VisibleRelations(Mapping[str, VisibleRelation]):
 
     def shape(self) -> tuple[object, ...]:
         """Return what tells two programs apart: all but the numbers of tuples."""
-        return tuple((each.name, each.columns, each.kind, each.key) for each in self.values())
+        return tuple(
+            (each.name, each.columns, each.kind, each.key, each.definition)
+            for each in self.values()
+        )

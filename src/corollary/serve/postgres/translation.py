@@ -13,8 +13,10 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
+from corollary.core.types import TIME_OF_DAY
 from corollary.data_class import dataclass
 from corollary.frontends.sql.parse import rewrite_tree
+from corollary.frontends.sql.statements.writes import spark_type
 from corollary.serve.postgres.copy_in import CopiedRows, CopyReader
 from corollary.serve.postgres.parameters import ParameterValue, Scalar
 from corollary.serve.postgres.problems import PgError, not_supported
@@ -348,7 +350,7 @@ def _decimal(value: Decimal) -> exp.Expr:
 _CAST_TYPES: Mapping[type, exp.DataType] = {
     datetime: exp.DataType(this=exp.DataType.Type.TIMESTAMPTZ),
     date: exp.DataType(this=exp.DataType.Type.DATE),
-    time: exp.DataType(this=exp.DataType.Type.TIME),
+    time: spark_type(TIME_OF_DAY),
     timedelta: exp.DataType.build("INTERVAL DAY TO SECOND", dialect=SPARK),
 }
 """What the texts are cast to that stand for values which JSON does not have."""

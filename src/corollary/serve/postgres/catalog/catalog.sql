@@ -1,6 +1,6 @@
 -- The catalog that clients of PostgreSQL see, in the schemas `pg` and `information` of a DuckDB.
--- It is made of five tables in the schema `given`: the relations that a user sees, their columns,
--- the types, the settings, and who asks. What is not said of a row is null.
+-- It is made of six tables in the schema `given`: the relations that a user sees, their columns,
+-- their foreign keys, the types, the settings, and who asks. What is not said of a row is null.
 -- DuckDB's own `pg_catalog` has other numbers of types and columns, and no indexes of keys; the
 -- tables of it that are empty in every case are used as they are.
 
@@ -147,6 +147,9 @@ CREATE TABLE information.key_column_usage (
 CREATE TABLE information.constraint_column_usage (
     table_catalog text, table_schema text, table_name text, column_name text, constraint_catalog text,
     constraint_schema text, constraint_name text);
+CREATE TABLE information.referential_constraints (
+    constraint_catalog text, constraint_schema text, constraint_name text, unique_constraint_catalog text,
+    unique_constraint_schema text, unique_constraint_name text, match_option text, update_rule text, delete_rule text);
 CREATE TABLE information.role_table_grants (
     grantor text, grantee text, table_catalog text, table_schema text, table_name text, privilege_type text,
     is_grantable text, with_hierarchy text);
@@ -227,6 +230,12 @@ SELECT oid, name AS conname, 2200 AS connamespace, 'p' AS contype, true AS conva
     0 AS coninhcount, false AS condeferrable, false AS condeferred, false AS connoinherit,
     0 AS contypid, 0 AS conparentid, 0 AS confrelid
 FROM given.relations WHERE kind = 'i';
+INSERT INTO pg.pg_constraint BY NAME
+SELECT f.oid, f.name AS conname, 2200 AS connamespace, 'f' AS contype, true AS convalidated, f.of AS conrelid,
+    i.oid AS conindid, true AS conislocal, f.columns AS conkey, f.targets AS confkey, f.definition AS conbin,
+    0 AS coninhcount, false AS condeferrable, false AS condeferred, true AS connoinherit, 0 AS contypid,
+    0 AS conparentid, f."to" AS confrelid, 'a' AS confupdtype, f.action AS confdeltype, 's' AS confmatchtype
+FROM given."references" f LEFT JOIN given.relations i ON i.of = f."to";
 INSERT INTO pg.pg_indexes BY NAME
 SELECT 'public' AS schemaname, r.name AS tablename, i.name AS indexname,
     'CREATE UNIQUE INDEX ' || i.quoted || ' ON public.' || r.quoted || ' USING btree (' || i.listed || ')'
@@ -279,6 +288,25 @@ SELECT database AS constraint_catalog, 'public' AS constraint_schema, i.name AS 
     database AS table_catalog, 'public' AS table_schema, r.name AS table_name,
     'PRIMARY KEY' AS constraint_type, 'NO' AS is_deferrable, 'NO' AS initially_deferred, 'YES' AS enforced
 FROM given.relations i JOIN given.relations r ON r.oid = i.of, given.session;
+INSERT INTO information.table_constraints BY NAME
+SELECT database AS constraint_catalog, 'public' AS constraint_schema, f.name AS constraint_name,
+    database AS table_catalog, 'public' AS table_schema, r.name AS table_name,
+    'FOREIGN KEY' AS constraint_type, 'NO' AS is_deferrable, 'NO' AS initially_deferred, 'YES' AS enforced
+FROM given."references" f JOIN given.relations r ON r.oid = f.of, given.session;
+INSERT INTO information.referential_constraints BY NAME
+SELECT k.constraint_catalog, k.constraint_schema, k.constraint_name, k.constraint_catalog AS
+    unique_constraint_catalog, 'public' AS unique_constraint_schema, i.name AS unique_constraint_name,
+    'NONE' AS match_option, 'NO ACTION' AS update_rule,
+    CASE action WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' ELSE 'NO ACTION' END AS delete_rule
+FROM information.table_constraints k JOIN given."references" f ON f.name = constraint_name
+    LEFT JOIN given.relations i ON i.of = f."to";
+INSERT INTO information.key_column_usage BY NAME
+SELECT k.* EXCLUDE (constraint_type, is_deferrable, initially_deferred, enforced), c.name AS column_name,
+    place AS ordinal_position, list_position(target.key, targets[place]) AS position_in_unique_constraint
+FROM information.table_constraints k JOIN
+    (SELECT *, unnest(range(1, len(columns) + 1)) AS place FROM given."references") f ON f.name = constraint_name
+    JOIN given.columns c ON c.relation = f.of AND c.number = f.columns[place]
+    JOIN given.relations target ON target.oid = f."to";
 INSERT INTO information.key_column_usage BY NAME
 SELECT k.* EXCLUDE (constraint_type, is_deferrable, initially_deferred, enforced), c.name AS column_name,
     number AS ordinal_position

@@ -8,7 +8,7 @@ SYSTEM, INFORMATION = "pg", "information"
 """The schemas of DuckDB that stand for `pg_catalog` and `information_schema`."""
 EMPTY_TABLES = {
     "pg_catalog": {"pg_attrdef", "pg_depend", "pg_enum", "pg_sequence", "pg_sequences"},
-    "information_schema": {"referential_constraints", "character_sets"},
+    "information_schema": {"character_sets"},
 }
 """Those of DuckDB's own that have no rows here."""
 
