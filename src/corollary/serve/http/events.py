@@ -1,5 +1,6 @@
 """Server-sent events: changes and alerts as they are committed."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 
@@ -45,5 +46,6 @@ async def _chunks(
                     yield Event.of("bye", {"reason": "the token has ended"}).lines
                     return
                 yield event.lines
+                await asyncio.sleep(0)  # others get their turn, and a client that has left is seen
         except ServiceError as error:
             yield Event.of("bye", error.as_json()).lines
