@@ -262,3 +262,31 @@ SELECT x, hash(unhex(x)) AS h FROM VALUES ('a'), ('é'), ('b'), ('È'), ('c') AS
 -- the place of the least TINYINT in a bitmap
 SELECT bitmap_bit_position(CAST(-128 AS TINYINT)) AS x, bitmap_bucket_number(CAST(-128 AS TINYINT)) AS y
 -- = 128 | 0
+
+-- columns left out of a struct
+SELECT struct(* EXCEPT (a, s)) AS x, struct(q.* EXCEPT (b)) AS y FROM (SELECT k, a, s FROM t WHERE k = 2) JOIN (SELECT 7 AS b, 8 AS c) q
+-- = (2, 7, 8) | (8,)
+
+-- the first moment of 1970, as a word
+SELECT try_to_timestamp('epoch') AS x, to_date(' Epoch') AS y, year('epoch') AS z, DATE '1970-01-01' = 'epoch' AS w
+-- = 1970-01-01 00:00:00+00:00 | 1970-01-01 | 1970 | True
+
+-- what `try_` tries: all of it where an operand is no number, else the sum alone
+SELECT try_subtract(k, conv(s, k, k)) AS x, try_add(DATE '2026-01-01', CAST(s AS INT)) AS y FROM t WHERE k = 1
+-- = NULL | NULL
+
+-- here an operand without a value stays an error
+SELECT try_add(k, CAST(s AS INT)) AS x FROM t WHERE k = 1
+-- error C0810
+
+-- but not one behind a null
+SELECT try_add(CAST(a AS INT), CAST(s AS INT)) AS x, try_multiply(1 / (k - 3), CAST(k AS INT)) AS y FROM (SELECT k, NULLIF(a, 1) AS a, s FROM t WHERE k = 1)
+-- = NULL | -0.5
+
+-- the divisor is looked at first, and `try_to_binary` tries its argument, too
+SELECT try_divide(CAST(s AS INT), NULLIF(k, 1)) AS x, try_to_binary(CAST(CAST(s AS INT) AS STRING)) AS y, try_to_time(CAST(CAST(s AS INT) AS STRING)) AS z FROM t WHERE k = 1
+-- = NULL | NULL | NULL
+
+-- days of the least TINYINT and SMALLINT
+SELECT DATE '2026-01-01' - CAST(-127 - k AS TINYINT) AS x, date_sub(DATE '2026-01-01', CAST(-32767 - k AS SMALLINT)) AS y FROM t WHERE k = 1
+-- = 2026-05-09 | 2115-09-20

@@ -14,7 +14,7 @@ from corollary.core.engine import BULK_VARIABLE, BulkMode
 from support.selection import examples, sampled, seed_of_run
 from support.sql.random_forms import COMPARISONS, Forms, forms_of, of_types, random_calls
 from support.sql.spark_values import ALL_COLUMNS, ROWS, comparable, edge_rows
-from support.sql.tried_calls import FAILED, add_tried, outcomes_here, values_of
+from support.sql.tried_calls import FAILED, OTHER_YEARS, add_tried, outcomes_here, values_of
 
 TOGETHER = 100
 """How many expressions one test computes."""
@@ -90,7 +90,8 @@ def test_random_expressions_are_those_of_duckdb(monkeypatch: pytest.MonkeyPatch,
             for row, (one, theirs) in enumerate(
                 zip(here[call], outcomes(other, call), strict=True)
             ):
-                if FAILED not in (one, theirs) and comparable(one) != comparable(theirs):
+                is_known = FAILED not in (one, theirs) and theirs is not OTHER_YEARS
+                if is_known and comparable(one) != comparable(theirs):
                     wrong.append(f"{call}: {one!r} here, {theirs!r} in DuckDB, row {row}")
                     break
     assert wrong == []

@@ -180,20 +180,21 @@ def edge_rows(columns_of: Mapping[str, Any] = COLUMNS) -> pa.Table:
 
 def edge_session(spark: Any, rows: pa.Table | None = None) -> Any:
     """Return a session as views mean it, with the rows as its table `edge`."""
-    from pyspark.sql import functions
-
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.ansi.enabled", "true")
     session.conf.set("spark.sql.timeType.enabled", "true")
+    # What two expressions share would be computed outside both, and fail there.
+    session.conf.set("spark.sql.subexpressionElimination.enabled", "false")
+    session.conf.set("spark.sql.alwaysInlineCommonExpr", "true")
     if rows is not None:
         frame = session.createDataFrame(rows)
-        for of, _, _, names in ALL_COLUMNS.values():
-            for name in {*names} & {*rows.column_names}:
-                months = of == NESTED["MONTHS"][0]
-                text = f"make_ym_interval(0, {name})" if months else f"CAST({name} AS {of})"
-                frame = frame.withColumn(name, functions.expr(text))
-        frame.localCheckpoint().createOrReplaceTempView("edge")
+        months = {*NESTED["MONTHS"][3]} & {*rows.column_names}
+        made = {name: f"make_ym_interval(0, {name}) AS {name}" for name in months}
+        for name in {*NESTED["TIMESTAMP_NTZ"][3]} & {*rows.column_names}:
+            made[name] = f"CAST({name} AS TIMESTAMP_NTZ) AS {name}"
+        items = [made.get(name, name) for name in rows.column_names]
+        frame.selectExpr(*items).createOrReplaceTempView("edge")
     return session
 
 

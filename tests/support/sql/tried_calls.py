@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-import sqlglot
 from sqlglot import exp
 
 import corollary
+from corollary.core.types import Type
 from corollary.frontends.sql.binder.functions.arguments import SqlFunction
 from corollary.frontends.sql.binder.functions.table import FUNCTIONS
+from corollary.frontends.sql.parse import text_of
 from corollary.frontends.sql.query_tree import Expression, FunctionCall
-from support.sql.random_forms import declared
+from corollary.source import SourceFile
+from support.query_text import parse_text
+from support.sql.random_forms import declared, type_of
 from support.sql.spark_values import (
     ALL_COLUMNS,
     KNOWN_DAYS,
@@ -31,8 +36,20 @@ TRIED = "tried"
 TOGETHER = 25
 """How many calls one query has."""
 
-FAILED = object()
-"""What a call gives that fails."""
+
+class Outcome(Enum):
+    """What a call gives beside values."""
+
+    FAILED = "an error"
+    OTHER_YEARS = "a year out of 1 to 9999"
+    NOT_UTF8 = "a text of bytes that are no UTF-8"
+
+
+FAILED, OTHER_YEARS, NOT_UTF8 = Outcome
+
+
+Outcomes = dict[str, list[Any]]
+"""What calls give in each row."""
 
 
 def add_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +62,9 @@ def _tried(arguments: list[Expression], site: Any) -> Expression:
     return FunctionCall("try", (value,), value.type.with_null(True), site.span)
 
 
-def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
+def outcomes_here(rows: pa.Table, calls: Sequence[str]) -> Outcomes:
     """Return the values of calls in all rows; `FAILED` for an error."""
-    found: dict[str, list[Any]] = {}
+    found: Outcomes = {}
     columns = {of: each for of, each in ALL_COLUMNS.items() if each[3][0] in rows.column_names}
     with corollary.open(None, engine="local") as db:
         db.sql(f"CREATE TABLE edge (id BIGINT NOT NULL, {declared(columns)})")
@@ -66,114 +83,185 @@ def outcomes_here(rows: pa.Table, calls: list[str]) -> dict[str, list[Any]]:
 
 
 def values_of(values: pa.ChunkedArray) -> list[Any]:
-    """Return values as Python has them; the entries of maps are in the order of their keys."""
-    found = plain(values).to_pylist()
-    return [each and sorted(each) for each in found] if pa.types.is_map(values.type) else found
+    """Return values as Python has them; the entries of maps are in the order of their keys.
+
+    Dates and timestamps are numbers, `OTHER_YEARS` in years unknown here; texts whose bytes are no
+    UTF-8, which Spark has, are `NOT_UTF8`.
+    """
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        is_date = pa.types.is_date(values.type)
+        known = KNOWN_DAYS if is_date else KNOWN_MOMENTS
+        numbers = values.cast(pa.int32() if is_date else pa.int64()).to_pylist()
+        return [each if each is None or each in known else OTHER_YEARS for each in numbers]
+    try:
+        found = values.to_pylist()
+    except (UnicodeDecodeError, OverflowError):
+        found = [_read(each) for each in values]
+    is_map = pa.types.is_map(values.type)
+    return [sorted(each) if is_map and isinstance(each, list) else each for each in found]
 
 
-def plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return values of Spark; dates and timestamps as numbers, null in years unknown here."""
-    if pa.types.is_date(values.type):
-        return within(values.cast(pa.int32()), KNOWN_DAYS)
-    if pa.types.is_timestamp(values.type):
-        return within(values.cast(pa.int64()), KNOWN_MOMENTS)
-    return values
-
-
-def within(values: pa.ChunkedArray, known: range) -> pa.ChunkedArray:
-    is_known = pc.and_(pc.greater_equal(values, known.start), pc.less(values, known.stop))
-    return pc.if_else(is_known, values, pa.scalar(None, values.type))
+def _read(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return NOT_UTF8
+    except OverflowError:
+        return OTHER_YEARS
 
 
 # ----------------------------------------------------------------------------- compared with Spark
 
-OF_TIME = re.compile(r"\b[defvwg]\b|\b[ny][12]\b|date|time|unix", re.IGNORECASE)
-"""What is computed of dates and timestamps; Spark has more years than there are here."""
 
-LAZY = re.compile(r" (?:AND|OR|IN|BETWEEN) |try_", re.IGNORECASE)
-"""What may be decided here by an operand that follows one without a value."""
+MAKES_MAP = re.compile(r"\bmap\(|map_concat|map_from|str_to_map|transform_keys|map_zip_with")
 
 
-def outcomes_there(session: Any, failed: dict[str, list[int]]) -> dict[str, list[Any]]:
-    """Return the values of calls in Spark, without the rows that fail here."""
-    calls = list(failed)
-    items = [
-        f"CASE WHEN id NOT IN ({', '.join(map(str, [-1, *failed[call]]))}) THEN {call} END AS r{at}"
-        for at, call in enumerate(calls)
-    ]
-    frame = session.sql(f"SELECT {', '.join(items)} FROM edge ORDER BY id")
-    try:
-        found = frame.toArrow()
-    except ValueError:  # Arrow refuses elements of no type that are never null, as in `array()`
-        if len(calls) > 1:
-            raise
-        found = pa.table({"r0": pa.array([each.r0 for each in frame.collect()])})
-    columns = [found[f"r{at}"] for at in range(len(calls))]
-    return {call: values_of(each) for call, each in zip(calls, columns, strict=True)}
+def outcomes_there(session: Any, calls: Sequence[str], here: Outcomes) -> Outcomes:
+    """Return the values of calls in all rows in Spark; `FAILED` for an error.
 
-
-def answered_there(
-    session: Any, failed: dict[str, list[int]]
-) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Return the values of calls in Spark, and the errors of those that have none."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        return outcomes_there(session, failed), {}
-    except (PySparkException, Py4JError, ValueError) as error:
-        if len(failed) == 1:
-            return {}, dict.fromkeys(failed, str(error)[:300])
-    calls, half = list(failed), len(failed) // 2
-    one, other = (
-        answered_there(session, {call: failed[call] for call in part})
-        for part in (calls[:half], calls[half:])
-    )
-    return one[0] | other[0], one[1] | other[1]
-
-
-def is_folded(call: str) -> bool:
-    """Whether Spark does not compute a condition, as both sides of it are equal."""
-    parts = sqlglot.parse_one(call, read="spark").find_all(exp.If)
-    return any(each.args["true"] == each.args.get("false") for each in parts)
-
-
-def differences(session: Any, rows: pa.Table, calls: list[str], proved: int) -> list[str]:
-    """Return what is not as in Spark, a line for each call.
+    What Spark puts around the sum in `try_add` is put around each call: null where it fails.
 
     Args:
         session: of Spark, with the rows as a table.
-        rows: what the calls are applied to.
         calls: the expressions.
-        proved: of how many that fail here Spark is asked whether they do there, each by a query.
+        here: their values here: what Spark has begun of a map when it finds a key twice is in the
+            next one, so that rows without a map are computed apart.
     """
-    here = outcomes_here(rows, calls)
-    failed = {call: [at for at, each in enumerate(here[call]) if each is FAILED] for call in calls}
-    there, errors = answered_there(session, failed)
-    lines = [
-        f"{call}: a value here, but Spark: {error}"
-        for call, error in errors.items()
-        if not LAZY.search(call)
-    ]
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions
+    from pyspark.sql.classic.column import Column
 
-    def shown(call: str, at: int) -> dict[str, Any]:
+    spark_sql = session._jvm.org.apache.spark.sql
+    catalyst, utilities = spark_sql.catalyst.expressions, spark_sql.classic.ExpressionUtils
+    parser = session._jsparkSession.sessionState().sqlParser()
+
+    def tried(call: str) -> Any:
+        value = catalyst.KnownNullable(parser.parseExpression(call))
+        one = functions.struct(Column(utilities.column(value)))._jc  # null where the call fails
+        return Column(utilities.column(catalyst.TryEval(utilities.expression(one))))
+
+    columns = []
+    for call in calls:
+        failed = [at for at, each in enumerate(here[call]) if each is FAILED]
+        if failed and MAKES_MAP.search(call):
+            is_failed = functions.col("id").isin(failed)
+            columns += [
+                functions.when(is_failed, tried(call)),
+                functions.when(~is_failed, tried(call)),
+            ]
+        else:
+            columns += [tried(call), functions.lit(None)]
+    named = [column.alias(f"r{at}") for at, column in enumerate(columns)]
+    frame = session.table("edge").select(named)
+    try:
+        found = frame.toArrow()
+    except (PySparkException, Py4JError, ValueError):
+        if len(calls) == 1:  # elements of no type, as in `array()`, which are not handed over
+            return {calls[0]: [row.r0[0] for row in frame.collect()]}
+        half = len(calls) // 2
+        parts = (calls[:half], calls[half:])
         return {
-            name: str(rows[name][at])
-            for name in re.findall(r"\b[a-z]\d?\b", call)
-            if name in rows.column_names
+            call: each
+            for part in parts
+            for call, each in outcomes_there(session, part, here).items()
         }
+    outcomes = {}
+    for call, *pair in zip(calls, found.columns[::2], found.columns[1::2], strict=True):
+        one, other = (_tried_values(each) for each in pair)
+        outcomes[call] = [
+            each if each is not FAILED else rest for each, rest in zip(one, other, strict=True)
+        ]
+    return outcomes
 
-    for call in there:
-        near = ULPS if call.partition("(")[0] in ROUNDED else 0
-        for at, (one, other) in enumerate(zip(here[call], there[call], strict=True)):
-            if one is not FAILED and ulps(one, other) > near:
-                lines.append(f"{call}: {one!r} here, {other!r} in Spark for {shown(call, at)}")
-                break
-    for call in [call for call in there if failed[call] and not OF_TIME.search(call)][:proved]:
-        at = failed[call][0]
-        others = [each for each in range(rows.num_rows) if each != at]
-        found, _ = answered_there(session, {call: others})
-        # Spark does not compute what follows a null.
-        if call in found and found[call][at] is not None and not is_folded(call):
-            lines.append(f"{call}: no value here, {found[call][at]} in Spark for {shown(call, at)}")
-    return lines
+
+def _tried_values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_null(column.type):
+        return [FAILED] * len(column)
+    structs = column.combine_chunks()
+    values = values_of(pa.chunked_array([structs.field(0)]))
+    known = structs.is_valid().to_pylist()
+    return [value if is_known else FAILED for is_known, value in zip(known, values, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a call that is a call itself, and those in it; none with parameters of lambdas."""
+
+    text: str
+    operands: tuple[Part, ...]
+
+    def texts(self) -> set[str]:
+        """Return the texts of this part and of all in it."""
+        return {self.text}.union(*(each.texts() for each in self.operands))
+
+
+def part_of(call: str) -> Part:
+    """Return a call as the parts that it is made of."""
+    file = SourceFile("query.sql", f"SELECT {call} FROM edge")
+    (node,) = parse_text(file).expressions
+    return Part(call, _operands(node, file))
+
+
+def _operands(node: exp.Expr, file: SourceFile) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for each in node.iter_expressions():
+        if isinstance(each, exp.Lambda | exp.DataType):
+            continue
+        text, operands = text_of(each, file), _operands(each, file)
+        type_ = type_of(text) if text else None
+        found += operands if type_ is None else [Part(readable(text, type_), operands)]
+    return tuple(found)
+
+
+def readable(call: str, type_: Type) -> str:
+    """Return a call, as a text if it is an interval of months, which Spark does not hand over."""
+    return f"CAST({call} AS STRING)" if re.search("YEAR|MONTH", type_.spark_name) else call
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A call that is not as in Spark in a row, by the smallest part of it that is not."""
+
+    call: str
+    part: str
+    here: Any
+    there: Any
+    operands: dict[str, Any]
+    """What the operands of the part are, here as in Spark."""
+
+    def __str__(self) -> str:
+        whole = "" if self.part == self.call else f", in {self.call}"
+        return (
+            f"{self.part}: {self.here!r} here, {self.there!r} in Spark for {self.operands}{whole}"
+        )
+
+
+def differences(session: Any, rows: pa.Table, calls: list[str]) -> list[Difference]:
+    """Return what is not as in Spark, of each call in each row."""
+    here = outcomes_here(rows, calls)
+    there = outcomes_there(session, calls, here)
+    wrong = {
+        call: [at for at in range(rows.num_rows) if not _agree(call, at, here, there)]
+        for call in calls
+    }
+    parts = {call: part_of(call) for call, found in wrong.items() if found}
+    more = sorted({text for part in parts.values() for text in part.texts()} - here.keys())
+    here |= outcomes_here(rows, more)
+    there |= outcomes_there(session, more, here)
+    return [_lowest(call, parts[call], at, here, there) for call in parts for at in wrong[call]]
+
+
+def _agree(call: str, at: int, here: Outcomes, there: Outcomes) -> bool:
+    one, other = here[call][at], there[call][at]
+    if one is FAILED or other is FAILED:
+        return one is other
+    return ulps(one, other) <= (ULPS if call.partition("(")[0] in ROUNDED else 0)
+
+
+def _lowest(call: str, part: Part, at: int, here: Outcomes, there: Outcomes) -> Difference:
+    for operand in part.operands:
+        if not _agree(operand.text, at, here, there):
+            return _lowest(call, operand, at, here, there)
+    operands = {each.text: there[each.text][at] for each in part.operands}
+    return Difference(call, part.text, here[part.text][at], there[part.text][at], operands)

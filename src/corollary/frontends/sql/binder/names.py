@@ -11,7 +11,7 @@ from corollary.errors import InputError
 from corollary.frontends.sql.binder.context import ExpressionContext
 from corollary.frontends.sql.binder.functions.map_functions import value_of
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn, shifted
-from corollary.frontends.sql.binder.session import type_name
+from corollary.frontends.sql.binder.session import BindingSession, type_name
 from corollary.frontends.sql.binder.values.common_types import call, constant
 from corollary.frontends.sql.binder.values.conversions import field
 from corollary.frontends.sql.binder.values.operators import Site
@@ -203,22 +203,40 @@ def fields_of(value: Expression, site: Site) -> Sequence[tuple[str, Expression]]
     return [(name, field(value, at)) for at, (name, _) in enumerate(value.type.members)]
 
 
-def starred(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
+def starred(item: exp.Expr, scope: Scope, session: BindingSession) -> list[exp.Expr]:
     """Return the columns that a star stands for; another item is itself."""
     if not item.is_star:
         return [item]
     star, table, found = item, None, scope.visible
     if isinstance(item, exp.Column):
+        session.check(item, "this", "table")
         star, table = item.this, item.args.get("table")
     if table is not None:
         found = tuple(c for s in scope.sources if s.is_called(table.name) for c in s.columns)
-    left_out = {each.name.lower() for each in star.args.get("except_") or []}
-    replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
+    left_out, replaced = changed_columns(star, [each.name for each in found], session)
     return [
         replaced.get(each.name.lower()) or exp.column(each.name, table=table, quoted=True)
         for each in found
         if each.name.lower() not in left_out
     ]
+
+
+def changed_columns(
+    star: exp.Expr, known: Sequence[str], session: BindingSession
+) -> tuple[set[str], dict[str, exp.Expr]]:
+    """Return the columns that a star leaves out, and what it has instead of others."""
+    session.check(star, "except_", "replace")
+    left_out, replaced = star.args.get("except_") or [], star.args.get("replace") or []
+    spelled = {each.lower() for each in known}
+    for each in (*left_out, *replaced):
+        if each.alias_or_name.lower() not in spelled:
+            note = near_names(each.alias_or_name, known, "the columns are")
+            message = f"There is no column `{each.alias_or_name}`."
+            raise session.error("C1303", message, each, note)
+    return (
+        {each.name.lower() for each in left_out},
+        {each.alias.lower(): each.this for each in replaced},
+    )
 
 
 def near_names(name: str, known: Iterable[str], introduction: str) -> str:

@@ -15,7 +15,13 @@ from corollary.frontends.sql.binder.aggregates import AGGREGATES
 from corollary.frontends.sql.binder.context import ExpressionContext, name_of
 from corollary.frontends.sql.binder.expressions import ExpressionBinder
 from corollary.frontends.sql.binder.generators import without_generators
-from corollary.frontends.sql.binder.names import fields_of, near_names, qualifier_of, starred
+from corollary.frontends.sql.binder.names import (
+    changed_columns,
+    fields_of,
+    near_names,
+    qualifier_of,
+    starred,
+)
 from corollary.frontends.sql.binder.scopes import Scope, ScopeColumn
 from corollary.frontends.sql.binder.session import BindingSession
 from corollary.frontends.sql.binder.session_windows import (
@@ -98,7 +104,7 @@ class GroupReader:
                 key
                 for item in self.items
                 if not has_aggregate(item)
-                for key in starred(item, self.context.scope)
+                for key in starred(item, self.context.scope, self.session)
             ]
         choices: list[list[KeySet]] = []
         is_plain = True
@@ -462,18 +468,11 @@ class _SelectBinder:
         found: tuple[ScopeColumn, ...],
         output: ExpressionBinder,
     ) -> list[tuple[QueryColumn, Expression]]:
-        self.session.check(star, "except_", "replace")
         place = item if item is not None else star
         if not found:
             raise self.session.error("C1303", "`*` needs a FROM.", place, "name the columns")
-        left_out = {each.name.lower() for each in star.args.get("except_") or []}
-        replaced = {each.alias.lower(): each.this for each in star.args.get("replace") or []}
-        known = {column.name.lower() for column in found}
-        for each in (*(star.args.get("except_") or []), *(star.args.get("replace") or [])):
-            if each.alias_or_name.lower() not in known:
-                name = each.alias_or_name
-                note = near_names(name, [c.name for c in found], "the columns are")
-                raise self.session.error("C1303", f"There is no column `{name}`.", each, note)
+        names = [each.name for each in found]
+        left_out, replaced = changed_columns(star, names, self.session)
         columns = []
         for column in found:
             if column.name.lower() in left_out:

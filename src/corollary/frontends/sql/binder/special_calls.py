@@ -67,7 +67,7 @@ def bind_cast(context: ExpressionContext, node: exp.Cast) -> Expression:
     return cast_value(operand, target, is_try, context.site(node, node.this))
 
 
-_TIME_WORDS = {"epoch", "now", "today", "tomorrow", "yesterday"}
+_TIME_WORDS = {"now", "today", "tomorrow", "yesterday"}
 _MANY_DIGITS = re.compile(r"\.[0-9]{7}")
 
 

@@ -19,13 +19,11 @@ from corollary.frontends.sql.query_tree import Expression
 
 def bind_struct(context: ExpressionContext, node: exp.Anonymous | exp.Tuple) -> Expression:
     """Return `struct(x, y AS b)`, or a row `(x, y)`."""
-    for each in node.expressions:
-        if each.is_star:
-            context.session.check(each, "this", "table")
-    parts = [part for each in node.expressions for part in starred(each, context.scope)]
+    scope, session = context.scope, context.session
+    parts = [part for each in node.expressions for part in starred(each, scope, session)]
     if not parts:
         message = "A struct has at least one field."
-        raise context.session.error("C1306", message, node, "write `struct(x, y AS b)`")
+        raise session.error("C1306", message, node, "write `struct(x, y AS b)`")
     values = [
         (
             _name_of(part) or f"col{number}",

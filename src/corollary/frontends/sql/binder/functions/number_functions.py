@@ -176,7 +176,12 @@ def _shift(functor: str) -> SqlFunction:
 def _operator(sign: str, *, is_try: bool = False) -> SqlFunction:
     def build(arguments: list[Expression], site: Site) -> Expression:
         found = combine(sign, arguments[0], arguments[1], site)
-        return attempt(found, arguments, site) if is_try else found
+        if not is_try:
+            return found
+        are_numbers = all(each.type.logical_kind in SQL_NUMERIC for each in arguments)
+        # Spark tries all of it where an operand is no number, and else the sum alone.
+        order = arguments[::-1] if sign in "/%" else arguments  # a divisor is looked at first
+        return attempt(found, order if are_numbers else [], site)
 
     return SqlFunction(2, 2, build)
 

@@ -440,7 +440,7 @@ def _to_binary(arguments: list[Expression], site: Site) -> Expression:
 
 
 def _try_to_binary(arguments: list[Expression], site: Site) -> Expression:
-    return attempt(_to_binary(arguments, site), arguments[:1], site)
+    return attempt(_to_binary(arguments, site), [], site)
 
 
 def _bit_length(arguments: list[Expression], site: Site) -> Expression:

@@ -263,7 +263,7 @@ def time_to_char(arguments: list[Expression], site: Site) -> Expression:
 
 def to_time(result: Type) -> SqlFunction:
     """Return `to_date` or `to_timestamp`, with a pattern or without."""
-    parse, parameter = ("parse_day", DAY) if result.is_date else ("parse_moment", MOMENT)
+    parameter = DAY if result.is_date else MOMENT
 
     def build(arguments: list[Expression], site: Site) -> Expression:
         value = arguments[0]
@@ -280,7 +280,7 @@ def to_time(result: Type) -> SqlFunction:
             )
             return FunctionCall("coalesce", (*values, last), last.type, site.span)
         if value.type.is_symbol and value.type.precision >= 0:
-            return call(parse, (value,), result, site.span)
+            return cast(value, result, 64) or value
         return fitted(value, parameter, site)
 
     return SqlFunction(1, 2, build)
@@ -358,11 +358,17 @@ def _from_unixtime(arguments: list[Expression], site: Site) -> Expression:
     return time_to_char([moment, *arguments[1:], default][:2], site)
 
 
-def tried(function: SqlFunction) -> SqlFunction:
-    """Return a function that is null where another one has no value."""
+def tried(function: SqlFunction, *, is_whole: bool = False) -> SqlFunction:
+    """Return a function that is null where another one has no value.
+
+    Args:
+        function: the other one.
+        is_whole: whether it is null, too, where an argument has no value; else that is an error.
+    """
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        return attempt(function.build(arguments, site), arguments, site)
+        operands = [] if is_whole else arguments
+        return attempt(function.build(arguments, site), operands, site)
 
     return SqlFunction(function.least, function.most, build)
 
@@ -442,7 +448,7 @@ TIME_FUNCTIONS: dict[str, SqlFunction] = {
             "dayofweek(d: time)": "rem(weekday(d), 7) + 1",
             "weekday(d: time)": "weekday(d) - 1",
             "date_add dateadd(d: date, days: number)": "add_days(d, days)",
-            "date_sub(d: date, days: number)": "add_days(d, -days)",
+            "date_sub(d: date, days: number)": "add_days(d, 0 - days)",
             "datediff date_diff(end: date, start: date)": "days_between(start, end)",
             "add_months(d: date, months: number)": "add_months(d, months)",
             # As many months after January 31, which is cut off to the last day.

@@ -125,10 +125,11 @@ def _moment(arguments: list[Expression], site: Site) -> Expression:
 
 
 _TO_TIME, _MOMENT = SqlFunction(1, 2, _parsed), SqlFunction(2, 3, _moment)
+_TRIED_MOMENT = tried(_MOMENT, is_whole=True)
 
 CLOCK_FUNCTIONS: dict[str, SqlFunction] = {
     "to_time": _TO_TIME,
-    "try_to_time": tried(_TO_TIME),
+    "try_to_time": tried(_TO_TIME, is_whole=True),
     "make_time": SqlFunction(3, 3, _made),
     "time_diff": SqlFunction(3, 3, _difference),
     "time_trunc": SqlFunction(2, 2, _truncated),
@@ -150,8 +151,8 @@ TIME_OF_DAY_FUNCTIONS: dict[str, SqlFunction] = {
     "minute": SqlFunction(1, 1, partial(_part, "MINUTE")),
     "second": SqlFunction(1, 1, _second),
     **dict.fromkeys(("make_timestamp", "make_timestamp_ltz"), _MOMENT),
-    **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), tried(_MOMENT)),
+    **dict.fromkeys(("try_make_timestamp", "try_make_timestamp_ltz"), _TRIED_MOMENT),
     "make_timestamp_ntz": without_zone(_MOMENT),
-    "try_make_timestamp_ntz": without_zone(tried(_MOMENT)),
+    "try_make_timestamp_ntz": without_zone(_TRIED_MOMENT),
 }
 """What functions are where an argument is a time of the day."""

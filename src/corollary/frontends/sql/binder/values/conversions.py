@@ -47,6 +47,7 @@ from corollary.frontends.sql.binder.values.common_types import (
     is_untyped,
     sized,
 )
+from corollary.frontends.sql.binder.values.literals import is_epoch
 from corollary.frontends.sql.query_tree import (
     ConstantValue,
     Expression,
@@ -463,6 +464,9 @@ def _to_time(expression: Expression, target: Type) -> Expression | None:
     if kind is target.logical_kind:
         return expression
     if kind is Kind.SYMBOL:
+        is_literal = isinstance(expression, ConstantValue) and is_epoch(expression.value)
+        if is_literal and target.is_time:
+            return _to_time(constant(EPOCH, TIMESTAMP), target)
         return call(_TIME_READERS[target.logical_kind], (expression,), result, span)
     if kind is Kind.NUMBER and target.is_timestamp:
         return call("add_seconds", (constant(EPOCH, TIMESTAMP), expression), TIMESTAMP, span)

@@ -216,7 +216,7 @@ def _days(sign: str, day: Expression, other: Expression, site: Site) -> Expressi
     """Return a date and a number of days together."""
     if day.type.is_date and (other.type.is_number or is_untyped(other)):
         other = convert(other, types.NUMBER.with_null(other.type.nullable))
-        days = other if sign == "+" else negative(other, site)
+        days = other if sign == "+" else negative(sized(other, 64), site)  # of -128 as TINYINT
         return call("add_days", (day, days), types.DATE, site.span)
     message = f"{type_name(day.type)} and {type_name(other.type)} cannot be added or subtracted."
     raise site.error("C1319", message, "add an interval, as in `x + INTERVAL 1 DAY`")

@@ -93,16 +93,22 @@ def binary_literal(text: str, node: exp.Expr, session: BindingSession) -> Consta
 def read_time(text: str, type_: Type) -> date | time | None:
     """Return the date, timestamp or time of a text in Spark's manner; None if it is none.
 
-    >>> read_time("2026-1-5", DATE), read_time("2026-02-30", DATE)
-    (datetime.date(2026, 1, 5), None)
+    >>> read_time("2026-1-5", DATE), read_time("2026-02-30", DATE), read_time("epoch", DATE)
+    (datetime.date(2026, 1, 5), None, datetime.date(1970, 1, 1))
     """
     try:
         if type_.is_time_of_day:
             return read_time_of_day(text)
         read = read_local if type_.is_timestamp_ntz else read_moment
-        return (read_day if type_.is_date else read)(text.strip(BLANKS))
+        day = "1970-01-01" if is_epoch(text) else text.strip(BLANKS)
+        return (read_day if type_.is_date else read)(day)
     except (ValueError, OverflowError):
         return None
+
+
+def is_epoch(text: object) -> bool:
+    """Whether a literal is the word for the first day, or moment, of 1970."""
+    return isinstance(text, str) and text.strip(BLANKS).lower() == "epoch"
 
 
 def read_value(text: str, type_: Type) -> Value:

@@ -225,17 +225,19 @@ def _as_decimal(operand: Expression) -> Expression:
 
 
 def attempt(found: Expression, operands: Sequence[Expression], site: Site) -> Expression:
-    """Return a value, or null where it has none; a missing value of an operand stays an error."""
+    """Return a value, or null where it has none; a missing value of an operand stays an error.
+
+    It does unless an operand before it is null.
+    """
     tried = FunctionCall("try", (found,), found.type.with_null(True), site.span)
-    absent: list[Expression] = [
-        FunctionCall("is_null", (each,), BOOL, site.span)
-        for each in operands
-        if isinstance(each, FunctionCall)
+    missing = [at for at, each in enumerate(operands, 1) if isinstance(each, FunctionCall)]
+    nothing = ConstantValue(None, tried.type)
+    absent = [
+        (FunctionCall("is_null", (each,), BOOL, site.span), nothing)
+        for each in operands[: max(missing, default=0)]
+        if isinstance(each, FunctionCall) or each.type.nullable
     ]
-    if not absent:
-        return tried
-    is_absent = absent[0] if len(absent) == 1 else call("or", tuple(absent), BOOL, site.span)
-    return choose([(is_absent, ConstantValue(None, tried.type))], tried, tried.type, site.span)
+    return choose(absent, tried, tried.type, site.span) if absent else tried
 
 
 def negative(operand: Expression, site: Site) -> Expression:
