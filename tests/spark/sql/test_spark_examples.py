@@ -15,7 +15,18 @@ import pytest
 
 import corollary
 from corollary.errors import EvaluationError, InputError
+from corollary.frontends.sql.binder.aggregates import AGGREGATES
+from corollary.frontends.sql.binder.functions.table import (
+    FUNCTIONS_OF_MAPS,
+    JSON_FUNCTIONS,
+    function_names,
+    refusal_of,
+)
+from corollary.frontends.sql.binder.lambdas import MAP_LAMBDAS
+from corollary.frontends.sql.binder.special_calls import SPECIAL_CALLS
+from corollary.frontends.sql.binder.windows import WINDOW_FUNCTIONS
 from support.figures import FIGURES
+from support.paths import REPOSITORY
 from support.sql.spark_examples import DIFFERENT, is_same, printed_examples, shown
 from support.sql.spark_values import edge_session
 
@@ -81,11 +92,49 @@ def test_examples_of_spark(spark: Any, capsys: pytest.CaptureFixture[str]) -> No
         else:
             passed[each.group] += 1
     with capsys.disabled():
-        print("\nexamples of Spark that views have here, by group, and those refused, by reason")
-        for group, count in sorted(all_of.items()):
-            print(f"  {passed[group]:4} of {count:4}  {group}")
+        print("\nexamples of Spark that are refused, by reason")
         for reason, count in refused.most_common():
             print(f"  {count:4}  {reason}")
     FIGURES["examples of Spark"] += all_of.total()
     FIGURES["examples of Spark that pass"] += passed.total()
     assert not wrong, "\n".join(wrong)
+    table = "\n".join(table_of_groups(session, passed, all_of))
+    assert table in (REPOSITORY / "docs" / "sql.md").read_text("utf-8"), table
+
+
+def table_of_groups(session: Any, passed: Counter[str], all_of: Counter[str]) -> list[str]:
+    """Return the lines of docs/sql.md: the functions and examples of each group of Spark."""
+    known, refused = Counter[str](), Counter[str]()
+    for name, group in sorted(functions_of(session).items()):
+        if name in KNOWN:
+            known[group] += 1
+        else:
+            assert refusal_of(name), f"{name} is neither known nor refused"
+            refused[group] += 1
+    lines = [
+        "| functions of Spark | maintained | refused | examples | maintained, as in Spark |",
+        "|---|---|---|---|---|",
+    ]
+    for group in sorted({*known, *refused}):
+        name = group.removesuffix("_funcs").replace("_", " ")
+        counts = (known[group], refused[group], all_of[group], passed[group])
+        lines.append(f"| {name} | {' | '.join(map(str, counts))} |")
+    totals = (each.total() for each in (known, refused, all_of, passed))
+    return [*lines, f"| all | {' | '.join(map(str, totals))} |"]
+
+
+def functions_of(session: Any) -> dict[str, str]:
+    """Return the functions that Spark lists, each with its group."""
+    utilities = session._jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    return {info.getName(): info.getGroup() for info in utilities.listBuiltinFunctionInfos()}
+
+
+KNOWN = {
+    *(*function_names(), *SPECIAL_CALLS, *AGGREGATES, *WINDOW_FUNCTIONS, *MAP_LAMBDAS),
+    *(*JSON_FUNCTIONS, *FUNCTIONS_OF_MAPS),
+    *("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer"),
+    *("stack", "range", "window", "session_window", "and", "or", "not", "between", "in", "case"),
+    *("when", "cast", "extract", "if", "!", "!=", "<>", "=", "==", "<=>", "<", "<=", ">", ">="),
+    *("+", "-", "*", "/", "%", "&", "|", "^", "~", "||", "<<", ">>", ">>>"),
+}
+"""The functions, and what Spark lists as such: operators, generators, parts of clauses."""

@@ -44,7 +44,8 @@ def _is_year(found: Difference) -> bool:
 
 
 def _is_beside_null(found: Difference) -> bool:
-    values = found.operands.values()
+    values = [*found.operands.values()]
+    values += [part for each in values if isinstance(each, list) for part in each]
     has_both = None in values and any(each is not None for each in values)
     is_divided = re.match("try_(?:mod|divide)", found.part) is not None and 0 in values
     return found.here is FAILED and found.there is None and (has_both or is_divided)
@@ -65,7 +66,8 @@ def _is_beyond_int(value: Any) -> bool:
 
 
 def _is_infinite(found: Difference) -> bool:
-    is_large = isinstance(found.there, float) and math.isinf(found.there)
+    values = found.there if isinstance(found.there, list) else [found.there]
+    is_large = any(isinstance(each, float) and not math.isfinite(each) for each in values)
     return is_large and found.here in (FAILED, None)
 
 

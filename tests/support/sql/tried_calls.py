@@ -124,8 +124,8 @@ def outcomes_there(session: Any, calls: Sequence[str], here: Outcomes) -> Outcom
     Args:
         session: of Spark, with the rows as a table.
         calls: the expressions.
-        here: their values here: what Spark has begun of a map when it finds a key twice is in the
-            next one, so that rows without a map are computed apart.
+        here: their values here: when Spark finds a key of a map twice, it can make no other map,
+            so that of the rows without a map only the first is computed, and apart.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -145,10 +145,10 @@ def outcomes_there(session: Any, calls: Sequence[str], here: Outcomes) -> Outcom
     for call in calls:
         failed = [at for at, each in enumerate(here[call]) if each is FAILED]
         if failed and MAKES_MAP.search(call):
-            is_failed = functions.col("id").isin(failed)
+            number = functions.col("id")
             columns += [
-                functions.when(is_failed, tried(call)),
-                functions.when(~is_failed, tried(call)),
+                functions.when(number == failed[0], tried(call)),
+                functions.when(~number.isin(failed), tried(call)),
             ]
         else:
             columns += [tried(call), functions.lit(None)]
@@ -186,7 +186,7 @@ def _tried_values(column: pa.ChunkedArray) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a call that is a call itself, and those in it; none with parameters of lambdas."""
+    """A part of a call that is a call itself, and those in it; of lambdas, the columns."""
 
     text: str
     operands: tuple[Part, ...]
@@ -206,7 +206,13 @@ def part_of(call: str) -> Part:
 def _operands(node: exp.Expr, file: SourceFile) -> tuple[Part, ...]:
     found: list[Part] = []
     for each in node.iter_expressions():
-        if isinstance(each, exp.Lambda | exp.DataType):
+        if isinstance(each, exp.DataType):
+            continue
+        if isinstance(each, exp.Lambda):
+            lambdas = each.find_all(exp.Lambda)
+            parameters = {name.name for part in lambdas for name in part.expressions}
+            names = {part.name for part in each.find_all(exp.Column)} - parameters
+            found += [Part(readable(name, type_), ()) for name in names if (type_ := type_of(name))]
             continue
         text, operands = text_of(each, file), _operands(each, file)
         type_ = type_of(text) if text else None
