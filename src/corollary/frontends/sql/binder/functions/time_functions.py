@@ -359,16 +359,10 @@ def _from_unixtime(arguments: list[Expression], site: Site) -> Expression:
 
 
 def tried(function: SqlFunction, *, is_whole: bool = False) -> SqlFunction:
-    """Return a function that is null where another one has no value.
-
-    Args:
-        function: the other one.
-        is_whole: whether it is null, too, where an argument has no value; else that is an error.
-    """
+    """Return a function that is null where another one has no value, or all of it has none."""
 
     def build(arguments: list[Expression], site: Site) -> Expression:
-        operands = [] if is_whole else arguments
-        return attempt(function.build(arguments, site), operands, site)
+        return attempt(function.build(arguments, site), [] if is_whole else arguments, site)
 
     return SqlFunction(function.least, function.most, build)
 
