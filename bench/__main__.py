@@ -12,6 +12,7 @@ from bench import (
     advisor,
     documents,
     orders,
+    replicas,
     report,
     serve,
     spark,
@@ -71,6 +72,7 @@ REPORTS = {
         wire,
         pipelines,
         streams,
+        replicas,
     )
 }
 """What is no race of contenders in this process: figures, by name."""
@@ -87,6 +89,7 @@ ON_REQUEST = frozenset(
         wire,
         pipelines,
         streams,
+        replicas,
     )
 )
 """What runs only if `--only` names it."""

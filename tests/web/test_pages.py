@@ -80,6 +80,11 @@ def test_an_alert_opens_its_proof(visitor: Visitor) -> None:
     expect(page.locator(".as-of")).to_contain_text("commit 3")
 
 
+def test_outputs_show_how_far_they_are(visitor: Visitor) -> None:
+    row = visitor.open("/alerts").locator("tr", has_text="reach").first
+    expect(row.locator("td")).to_have_text(["reach", "delta", "1", re.compile(r"\d+"), ""])
+
+
 def test_a_commit_shows_its_plan_times_and_changes(visitor: Visitor) -> None:
     page = visitor.open("/commits")
     page.locator("a.number", has_text=re.compile("^3$")).click()

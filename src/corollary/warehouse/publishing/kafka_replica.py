@@ -98,6 +98,7 @@ class KafkaReplica:
                     "group.id": self._id,
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
+                    "fetch.wait.max.ms": 10,  # what is sought is there, or nothing is
                 }
             )
             producer.init_transactions(CONNECT_SECONDS)

@@ -1,11 +1,12 @@
-"""The alerts: what was raised, by which commit, whether it is delivered, and why."""
+"""The alerts: what was raised, by which commit, why; outputs, and how far each of them lags."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
 
-from corollary.serve.requests import AlertsRequest
+from corollary.database.access.principals import AccessRole
+from corollary.serve.requests import AlertsRequest, StatusRequest
 from corollary.web.visit import Page, Visit
 from corollary.web.wording import goal
 
@@ -23,8 +24,15 @@ async def show_alerts(visit: Visit) -> Response:
         entry = {"commit": each["commit"], "timestamp": each.get("timestamp"), "alerts": []}
         alert = each | {"url": visit.url(tuple=alert_goal(each), ask="why", at=each["commit"])}
         commits.setdefault(each["commit"], entry)["alerts"].append(alert)
+    may_see = visit.who.role.includes(AccessRole.WRITE)
+    status = await visit.ask(StatusRequest()) if may_see else {"published": {}, "replicas": []}
+    tables = [
+        {**each, "relation": name, "replica": "delta"} for name, each in status["published"].items()
+    ]
+    outputs = [each for each in (*tables, *status["replicas"]) if each["is_output"]]
     return await visit.render(
         "alerts.html",
+        outputs=outputs,
         commits=list(commits.values()),
         total=sum(len(each["alerts"]) for each in commits.values()),
         is_cut=len(found) == ALERTS_SHOWN,
