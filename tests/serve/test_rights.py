@@ -41,6 +41,8 @@ link(x, y) :- edge(x, y).
 .decl secret(who: symbol, n: number)
 .decl owner(who: symbol, n: number)
 owner(x, n) :- secret(x, n).
+.decl arrived(x: symbol) key(x)
+.input arrived(IO=push)
 """
 HIDDEN = ("secret", "owner(", "mallory", "31337")
 INSERT = {"op": "insert", "relation": "edge", "row": ["NEW", "b"]}
@@ -163,6 +165,7 @@ CASES = [
     Case("POST", "/v1/what-if", WRITE, {"fact": 'edge("a", "b")'}),
     # Changes of data, and of rules.
     *_changes(INSERT, WRITE, Effect.DATA),
+    Case("POST", "/v1/sources/arrived/events", WRITE, '{"x": "NEW"}', Effect.DATA),
     *_changes(PUBLISH, ADMIN, Effect.RULES),
     Case("PUT", "/v1/program", ADMIN, {"program": f"{PROGRAM}.decl p_NEW()"}, Effect.RULES),
     Case("PUT", "/v1/program", ADMIN, {"program": PROGRAM, "dry_run": True}),
@@ -289,7 +292,9 @@ class Gate:
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     place = tmp_path_factory.mktemp("rights") / "wh"
     with corollary.open(place, engine="local") as db:
-        db.load(text=PROGRAM)
+        program = place.with_name("program.dl")
+        program.write_text(PROGRAM, encoding="utf-8")
+        db.run(program)  # so that the source is known
         with db.transaction() as tx:
             tx.insert("edge", [("a", "b"), ("c", "d")])
             tx.insert("secret", [("mallory", 31337)])
