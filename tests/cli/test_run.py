@@ -904,7 +904,7 @@ def test_an_unknown_setting_in_the_environment_is_a_warning(
         "RUN_FACTS",
         "BULK",
         "WATCH_ANYTHING",
-        "TEST_ALL",
+        *("TEST_ALL", "CONNECTION_SHOP", "SECRET_OPS", "SMTP"),
         "RUM_FACTS",
     ):
         monkeypatch.setenv(f"COROLLARY_{name}", "facts" if name == "RUN_FACTS" else "")

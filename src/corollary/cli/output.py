@@ -132,8 +132,11 @@ SHARED = (
     *("COROLLARY_ENVIRONMENT", "COROLLARY_FUNCTORS", "COROLLARY_SERVER", "COROLLARY_TOKEN"),
 )
 """The variables that several commands know."""
-RESERVED = ("COROLLARY_FAULT", "COROLLARY_JAVA_HOME", "COROLLARY_ACCEPT", "COROLLARY_TEST_")
-"""What the names of variables begin with that are no settings: those of tests and of Java."""
+RESERVED = (
+    *("COROLLARY_FAULT", "COROLLARY_JAVA_HOME", "COROLLARY_ACCEPT", "COROLLARY_TEST_"),
+    *("COROLLARY_CONNECTION_", "COROLLARY_SECRET_", "COROLLARY_SMTP"),
+)
+"""What the names of other variables begin with: of tests, of Java, and what programs name."""
 
 
 def warn_of_unknown_variables(console: TerminalConsole) -> None:
