@@ -48,10 +48,3 @@
   {%- endcall %}
   {{ return(load_result('catalog').table) }}
 {% endmacro %}
-
-{# What a table holds goes first. #}
-
-{% macro corollary__drop_table(relation) -%}
-  truncate table {{ relation }};
-  drop table if exists {{ relation }} cascade
-{%- endmacro %}
