@@ -233,6 +233,9 @@ def test_a_branch_is_changed_and_promoted() -> None:
     assert cli("query", "ends(x)").stdout == "x\nc\n"
     again = cli("promote", "dev", "--approve", plan["id"])
     assert "C1905" in again.stderr
+    Path("wh").rename("elsewhere")
+    assert "There is no warehouse in" in cli("promote", "dev").stderr
+    assert not Path("wh").exists()
 
 
 def test_what_a_promoted_definition_takes_back_is_deleted_from_its_table() -> None:

@@ -63,7 +63,14 @@ def command(
             program = database.program
         inputs = Inputs(relations=frozenset())
         request = RunRequest(
-            program, inputs, None, None, is_dry=approve is None, is_proved=why, approved=approve
+            program,
+            inputs,
+            idempotency_key=None,
+            today=None,
+            is_dry=approve is None,
+            is_proved=why,
+            approved=approve,
+            creates=False,
         )
         report = PlanReport(f"corollary promote {branch}{named}", sample).report
         update_warehouse(

@@ -219,6 +219,7 @@ class RunRequest:
     is_dry: bool
     is_proved: bool
     approved: str | None = None
+    creates: bool = True
 
 
 Report = Callable[["PipelineRun", str, options.ChangeOutputOptions, TerminalConsole], None]
@@ -244,7 +245,7 @@ def update_warehouse(
         warehouse,
         console,
         proving_options(maintenance.options, is_asked=request.is_proved),
-        create=True,
+        create=request.creates,
         today=request.today,
     ) as database:
         with proving(database, is_asked=request.is_proved) as explainer:
