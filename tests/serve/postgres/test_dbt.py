@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class DbtProject:
     def build(self, *arguments: str) -> None:
         status, said = self.run("build", *arguments)
         assert status == 0, said
-        assert "PASS=16 WARN=0 ERROR=0" in said
+        assert "PASS=17 WARN=0 ERROR=0" in said
 
     def write(self, name: str, old: str, new: str) -> None:
         path = self.place / name
@@ -133,6 +134,10 @@ def test_a_second_build_is_a_change(project: DbtProject) -> None:
     project.write(
         "models/customers.sql", "c.last_name,\n    min", "c.last_name || '!' as ends, min"
     )
+    status, said = project.run("run")
+    assert status != 0
+    assert "missing in contract" in said
+    project.write("models/schema.yml", "last_name, data_type: text", "ends, data_type: text")
     project.build()
     assert project.rows("SELECT ends FROM customers WHERE customer_id = 2") == [("M.!",)]
 
@@ -145,6 +150,48 @@ def test_a_second_build_is_a_change(project: DbtProject) -> None:
     assert kinds["orders"] == "MATERIALIZED VIEW"
     assert kinds["stg_orders"] == "VIEW"
     assert kinds["last_report"] == kinds["raw_orders"] == "BASE TABLE"
+
+
+def test_a_snapshot_keeps_the_versions_of_rows(project: DbtProject) -> None:
+    snapshots = """snapshots:
+  - name: by_status
+    relation: ref('raw_orders')
+    config: {unique_key: id, strategy: check, check_cols: [status], hard_deletes: invalidate}
+  - name: by_date
+    relation: ref('raw_orders')
+    config: {unique_key: [id], strategy: timestamp, updated_at: order_date}
+"""
+    (project.place / "snapshots").mkdir()
+    (project.place / "snapshots" / "orders.yml").write_text(snapshots)
+    only = ("--select", "raw_orders", "by_status", "by_date")
+    assert project.run("build", *only)[0] == 0
+    built = project.commits()
+    assert project.run("build", *only)[0] == 0
+    assert project.commits() == built  # nothing has changed
+
+    project.write("seeds/raw_orders.csv", "2,3,2026-01-02,completed", "2,3,2026-01-09,returned")
+    project.write("seeds/raw_orders.csv", "5,3,2026-01-05,placed", "6,1,2026-02-01,placed")
+    assert project.run("build", *only)[0] == 0
+    assert project.commits() == built + 3  # the seed, each snapshot
+    changed = "WHERE id IN (2, 5, 6) ORDER BY id, dbt_valid_from"
+    ended = "dbt_valid_to IS NOT NULL"
+    assert project.rows(f"SELECT id, status, {ended} FROM by_status {changed}") == [
+        (2, "completed", True),
+        (2, "returned", False),
+        (5, "placed", True),
+        (6, "placed", False),
+    ]
+    times = "dbt_valid_from, CAST(dbt_valid_to AS DATE)"
+    assert project.rows(f"SELECT id, {times} FROM by_date {changed}") == [
+        (2, date(2026, 1, 2), date(2026, 1, 9)),
+        (2, date(2026, 1, 9), None),
+        (5, date(2026, 1, 5), None),  # rows that are gone are ignored
+        (6, date(2026, 2, 1), None),
+    ]
+    project.write("snapshots/orders.yml", "invalidate", "new_record")
+    status, said = project.run("snapshot")
+    assert status != 0
+    assert "hard_deletes: invalidate" in said
 
 
 def test_what_cannot_be_is_said(project: DbtProject) -> None:
@@ -161,6 +208,12 @@ def test_what_cannot_be_is_said(project: DbtProject) -> None:
     assert status != 0
     assert "materialized='materialized_view'" in said
     inc.unlink()
+
+    project.write("models/schema.yml", "coupon_amount: 5", "coupon_amount: 6")
+    status, said = project.run("test", "--select", "test_type:unit")
+    assert status != 0
+    assert "coupon_amount" in said
+    project.write("models/schema.yml", "coupon_amount: 6", "coupon_amount: 5")
 
     # A column that a model below reads: another text is refused, and all are made anew.
     project.write("models/orders.sql", "o.order_date,", "o.order_date as placed_on,")

@@ -1,3 +1,9 @@
+{# Of an enforced contract, the columns and their types have to be those of the query. #}
+
+{% macro corollary_contract() %}
+  {%- if config.get('contract').enforced %}{{ get_assert_columns_equivalent(sql) }}{% endif -%}
+{% endmacro %}
+
 {# A view is defined in place. The text that is in force already changes nothing; another one is a
    change of the definition, and what depends on it is maintained, in one commit. #}
 
@@ -10,6 +16,7 @@
     {% do adapter.drop_relation(existing) %}
   {% endif %}
   {% call statement('main') -%}
+    {{ corollary_contract() }}
     create or replace {{ words }} {{ target }} as
     {{ sql }}
   {%- endcall %}
@@ -44,6 +51,7 @@
     {% do adapter.drop_relation(existing) %}
   {% endif %}
   {% call statement('main') -%}
+    {{ corollary_contract() }}
     {% if keeps -%}
       delete from {{ target }};
       insert into {{ target }}
@@ -62,10 +70,4 @@
   {% do exceptions.raise_compiler_error(
     "Corollary maintains views when their sources change: write materialized='materialized_view', "
     ~ "and take is_incremental() out") %}
-{% endmaterialization %}
-
-{% materialization snapshot, adapter='corollary' %}
-  {% do exceptions.raise_compiler_error(
-    "a warehouse keeps the history of all relations: `corollary changes`, "
-    ~ "`SELECT … FROM t VERSION AS OF 3`") %}
 {% endmaterialization %}
