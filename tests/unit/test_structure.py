@@ -17,9 +17,9 @@ PACKAGE = SOURCE / "corollary"
 MODULES_MAX = 25
 LINES_MAX = 700
 AT_MOST = {
-    "modules": 1_000,
-    "lines": 206_000,
-    "lines of imports per 1,000": 73,
+    "modules": 991,
+    "lines": 205_100,
+    "lines of imports per 1,000": 70,
     "modules that name kinds of types": 45,
     "modules above 500 lines": 48,
 }
